@@ -21,8 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 #: Sources and their tests, those that fail soonest first.
 TARGETS = {
-    "src/ikpca/solvers/kha_sweep.py": [
+    "src/ikpca/solvers/kha_pass.py": [
         "tests/solvers/test_block_form.py",
+        "tests/solvers/test_hebbian_passes.py",
         "tests/solvers/test_hebbian_theory.py",
         "tests/solvers/test_divergence.py",
         "tests/estimators/test_kernel_pca.py",
@@ -51,7 +52,7 @@ TARGETS = {
     "src/ikpca/gram/centering.py": [
         "tests/gram/test_prefetch.py",
         "tests/gram/test_sources.py",
-        "tests/solvers/test_coefficient_stores.py",
+        "tests/solvers/test_hebbian_passes.py",
         "tests/estimators/test_kernel_pca.py",
         "tests/estimators/test_bad_input.py",
     ],

@@ -33,14 +33,14 @@ def measure(rows: int, features: int, tol: float, dtype: str, repeats: int) -> d
         settings = {"eigen_solver": "auto", "tol": tol, "max_memory": budget}
         contestant = Contestant(str(budget), fit_ikpca, settings, dtype, repeats=1)
         try:
-            found = run_contestant(contestant, load, 1 / features, 16, 2).seconds
+            result = run_contestant(contestant, load, 1 / features, 16, 2).seconds
         except SubprocessFailed as failed:
             if "this fit needs at least" not in str(failed):
                 raise
             continue
-        assert found is not None
-        seconds[budget] = min(seconds[budget], found)
-    default, *others = (each if np.isfinite(each) else None for each in seconds.values())
+        assert result is not None
+        seconds[budget] = min(seconds[budget], result)
+    default, *others = (value if np.isfinite(value) else None for value in seconds.values())
     assert default is not None
     return {
         "rows": rows,
@@ -55,12 +55,12 @@ def measure(rows: int, features: int, tol: float, dtype: str, repeats: int) -> d
 
 def summary(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the range of seconds and the largest ratio by rows and features."""
-    found = []
+    result = []
     for rows, features in dict.fromkeys((row["rows"], row["features"]) for row in table):
         cells = [row for row in table if (row["rows"], row["features"]) == (rows, features)]
         seconds = [row["default"] for row in cells]
         ratios = [row["ratio"] for row in cells]
-        found.append(
+        result.append(
             {
                 "rows": rows,
                 "features": features,
@@ -71,7 +71,7 @@ def summary(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "worst": max(ratios),
             }
         )
-    return found
+    return result
 
 
 def main() -> None:

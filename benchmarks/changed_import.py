@@ -68,12 +68,12 @@ def measure(rows: int, features: int, components: int, kernel: str, repeats: int
     load = partial(curved_rows, rows, features, 6)
     fits: dict[Any, list[FitResult]] = {ScikitKernelPCA: [], KernelPCA: []}
     for _ in range(repeats):
-        for estimator, found in fits.items():
+        for estimator, result in fits.items():
             settings = {"estimator": estimator, "kernel": kernel}
             contestant = Contestant(estimator.__module__, fit, settings, "float64", repeats=1)
-            found.append(run_contestant(contestant, load, 0.0, components, 2))
-    theirs, ours = (sorted(found, key=_seconds)[repeats // 2] for found in fits.values())
-    eigenvalues = [np.square(each.projections).sum(axis=1) for each in (theirs, ours)]
+            result.append(run_contestant(contestant, load, 0.0, components, 2))
+    theirs, ours = (sorted(result, key=_seconds)[repeats // 2] for result in fits.values())
+    eigenvalues = [np.square(result.projections).sum(axis=1) for result in (theirs, ours)]
     difference = float(np.abs(eigenvalues[0] / eigenvalues[1] - 1).max())
     return Line(rows, features, components, kernel, _seconds(theirs), _seconds(ours),
                 theirs.peak_bytes or 0, ours.peak_bytes or 0, difference)  # fmt: skip

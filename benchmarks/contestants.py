@@ -203,8 +203,8 @@ def fit_kernlab(
             )
         )  # fmt: skip
         finished = subprocess.run(["Rscript", script], capture_output=True, text=True, check=True)
-        found = np.loadtxt(projections, delimiter=",", ndmin=2).T
-    return FitResult(found, seconds=float(finished.stdout), peak_bytes=_peak_of_children())
+        result = np.loadtxt(projections, delimiter=",", ndmin=2).T
+    return FitResult(result, seconds=float(finished.stdout), peak_bytes=_peak_of_children())
 
 
 def _peak_of_children() -> int | None:

@@ -44,12 +44,12 @@ def compare(case: Case, variants: bool) -> list[Denoised]:
     return [*oracles(case), run_denoiser("denoise_image", denoise_image, case)]
 
 
-def crop(case: Case, found: list[Denoised]) -> tuple[list[np.ndarray], list[str]]:
+def crop(case: Case, result: list[Denoised]) -> tuple[list[np.ndarray], list[str]]:
     """Cut out the center of each image, and return it with a caption."""
     part = tuple(slice(length // 4, 3 * length // 4) for length in case.clean.shape)
     noisy = signal_to_noise_ratio(case.clean, case.noisy)
-    images = [case.clean, case.noisy, *(one.image for one in found)]
-    notes = [case.name, f"{noisy:.1f} dB", *(f"{one.decibels:.1f} dB" for one in found)]
+    images = [case.clean, case.noisy, *(one.image for one in result)]
+    notes = [case.name, f"{noisy:.1f} dB", *(f"{one.decibels:.1f} dB" for one in result)]
     return [image[part] for image in images], notes
 
 
@@ -64,20 +64,20 @@ def main() -> None:
     for case in cases(arguments.data):
         if arguments.case not in (None, case.name):
             continue
-        found = compare(case, arguments.variants)
+        result = compare(case, arguments.variants)
         print(f"{case.name}, noise {case.level:g}: SNR in dB (seconds)")
-        for one in found:
+        for one in result:
             seconds = f"({one.seconds:5.1f})"
             print(f"  {one.name:18s} {one.decibels:6.2f} {seconds}  {one.note}", flush=True)
             table.append(
                 {"image": case.name, "noise": case.level, "method": one.name,
                  "decibels": one.decibels, "seconds": one.seconds, "note": one.note}
             )  # fmt: skip
-        pictures.append(crop(case, found))
+        pictures.append(crop(case, result))
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = "variants" if arguments.variants else "denoise"
     (arguments.out / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n")
-    titles = ["clean", "noisy", *(one.name for one in found)]
+    titles = ["clean", "noisy", *(one.name for one in result)]
     rows, notes = zip(*pictures, strict=True)
     (arguments.out / f"{name}.png").write_bytes(png(picture_grid(rows, titles, notes), dpi=150))
 

@@ -88,7 +88,7 @@ def compare_block_form(
 ) -> list[SpeedRow]:
     """Time both forms with K given.
 
-    The pattern-by-pattern update gets K' already centered, which favours it.
+    The pattern-by-pattern update gets K' already centered, which favors it.
     """
     K = full_matrix(ComputedGram(Gaussian(_GAMMA), generated_rows(n_samples, 20)))
     centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     threads = arguments.threads
-    found: dict[str, object] = {"threads": threads}
+    result: dict[str, object] = {"threads": threads}
     print(f"threads: {threads} of ikpca, each with one thread of BLAS")
     print(f"\nseconds per pass, l = {arguments.rows}, r = {_COMPONENTS}, K given; best of several")
     print("rule: A and AK' updated, as in the block form; bare: A alone")
@@ -177,22 +177,22 @@ def main() -> None:
             f"{row.method:10s} {row.rule_seconds:9.4f} {bare:>9s} {row.block_seconds:9.4f} "
             f"{row.ratio:7.1f} {to_bare:>8s}"
         )
-    found["block form over rule"] = {row.method: row.ratio for row in rows}
-    found["block form over update of A alone"] = {row.method: row.bare_ratio for row in rows}
+    result["block form over rule"] = {row.method: row.ratio for row in rows}
+    result["block form over update of A alone"] = {row.method: row.bare_ratio for row in rows}
     X = generated_rows(1000, 64)
     ours = fit_seconds(*X.shape, 10, threads)
     print(f"\nten passes of KHA from raw rows, l = 1000, N = 64, r = {_COMPONENTS}")
     if has_kernlab():
         kernlab = fit_kernlab(X, _GAMMA, _COMPONENTS, passes=10).seconds
         print(f"ikpca {ours:.3f} s; kernlab {kernlab:.2f} s; ratio {kernlab / ours:.0f}")
-        found["kha over kernlab"] = kernlab / ours
+        result["kha over kernlab"] = kernlab / ours
     else:
         print(f"ikpca {ours:.3f} s; kernlab is not installed (R with the package kernlab)")
     ratio = import_seconds("ikpca") / import_seconds("sklearn.decomposition")
     print(f"\nimport ikpca over import sklearn.decomposition: {ratio:.2f}")
-    found["import"] = ratio
+    result["import"] = ratio
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "foundation.json").write_text(json.dumps(found, indent=1) + "\n")
+    (arguments.out / "foundation.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -98,17 +98,17 @@ def scikit_learn(*solvers: str, dtype: str = "float32") -> list[Contestant]:
 
 def hebbian() -> list[Contestant]:
     """Return the Hebbian solver and the papers' rule in Python and R."""
-    found = [
+    result = [
         Contestant(
             "ikpca kha/et, 10 passes", fit_ikpca, {"eigen_solver": "kha/et", "max_iter": 10}
         ),
         Contestant("KHA rule by pattern, 1 pass", fit_kha_reference, max_rows=5000, repeats=1),
     ]
     if has_kernlab():
-        found.append(
+        result.append(
             Contestant("kernlab kha, 1 pass", fit_kernlab, {"passes": 1}, max_rows=5000, repeats=1)
         )
-    return found
+    return result
 
 
 def data_sets(folder: Path | None, rows: int) -> dict[str, Callable[[], DataSet]]:

@@ -28,18 +28,18 @@ AUTOMATIC = ("kha/et", "kha-smd")
 
 
 def problems(data: Path | None) -> list[Problem]:
-    found = []
+    result = []
     if data is not None and (data / "usps.npz").exists():
         with np.load(data / "usps.npz") as usps:
             X, y = usps["X_train"].astype(np.float64), usps["y_train"]
         X = np.vstack([X[y == digit][:100] for digit in range(10)])
-        found.append(Problem.of("USPS-1000, Gaussian σ=8", Gaussian(1 / 128), X, 16))
-        found.append(Problem.of("USPS-1000, dot product", Linear(), X, 16))
+        result.append(Problem.of("USPS-1000, Gaussian σ=8", Gaussian(1 / 128), X, 16))
+        result.append(Problem.of("USPS-1000, dot product", Linear(), X, 16))
     digits = load_digits().data / 16
     for sigma in (1.0, 2.0, 4.0):
         kernel = Gaussian(1 / (2 * sigma**2))
-        found.append(Problem.of(f"digits, Gaussian σ={sigma:g}", kernel, digits, 16))
-    return found
+        result.append(Problem.of(f"digits, Gaussian σ={sigma:g}", kernel, digits, 16))
+    return result
 
 
 def compare(problem: Problem, methods: tuple[str, ...], seed: int) -> dict[str, dict]:

@@ -210,9 +210,9 @@ def run_detection(arguments: argparse.Namespace) -> None:
             runs[_OURS].append(sizes | ours(*rows))
             for method, run in CONTESTANTS.items():
                 runs[method].append(sizes | theirs(run, *rows))
-        print(name, *(f"{method} {_mean(found[-len(arguments.seeds):], 'auroc'):.3f}"
-                      for method, found in runs.items()), sep=", ", flush=True)  # fmt: skip
-    table = [_summary(name, found, runs[_OURS]) for name, found in runs.items()]
+        print(name, *(f"{method} {_mean(result[-len(arguments.seeds):], 'auroc'):.3f}"
+                      for method, result in runs.items()), sep=", ", flush=True)  # fmt: skip
+    table = [_summary(name, result, runs[_OURS]) for name, result in runs.items()]
     print("| detector | AUROC | wins–losses of ours | alarms at 5 %: median, max | at 1 % | s |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for row in table:
@@ -239,9 +239,9 @@ def _summary(
 ) -> dict[str, Any]:
     sets = sorted({run["set"] for run in runs})
     gains = {
-        each: _mean([run for run in reference if run["set"] == each], "auroc")
-        - _mean([run for run in runs if run["set"] == each], "auroc")
-        for each in sets
+        data: _mean([run for run in reference if run["set"] == data], "auroc")
+        - _mean([run for run in runs if run["set"] == data], "auroc")
+        for data in sets
     }
     row: dict[str, Any] = {
         "name": name,
@@ -249,7 +249,7 @@ def _summary(
         "seconds": _mean(runs, "seconds"),
         "wins": sum(gain > 0.001 for gain in gains.values()),
         "losses": sum(gain < -0.001 for gain in gains.values()),
-        "lost": {each: round(-gain, 4) for each, gain in gains.items() if gain < -0.001},
+        "lost": {data: round(-gain, 4) for data, gain in gains.items() if gain < -0.001},
     }
     for rate in _RATES:
         alarms = [run[f"alarms {rate:g}"] for run in runs]
@@ -308,11 +308,11 @@ def run_drift(arguments: argparse.Namespace) -> None:
                 "stream": np.concatenate(flags),
             }
             wrong = {name: flag[~novel[n_first:]].mean() for name, flag in flagged.items()}
-            found = {f"{name} detected": flag[novel[n_first:]].mean()
+            result = {f"{name} detected": flag[novel[n_first:]].mean()
                      for name, flag in flagged.items()}  # fmt: skip
             late = {f"{name} at the end": flag[-500:][~novel[-500:]].mean()
                     for name, flag in flagged.items()}  # fmt: skip
-            runs.append(wrong | found | late | {"seconds per row": seconds})
+            runs.append(wrong | result | late | {"seconds per row": seconds})
         table.append({"drift": kind} | {key: _mean(runs, key) for key in runs[0]})
         print({key: value if isinstance(value, str) else round(value, 4)
                for key, value in table[-1].items()}, flush=True)  # fmt: skip
@@ -402,12 +402,12 @@ def run_many(arguments: argparse.Namespace) -> None:
     for name, train, rest, novel in large_sets(arguments.data):
         runs = {"exact, 4,000 rows": ours(train[:4000], rest, novel)}
         for number in numbers:
-            found = ours(train, rest, novel, eigen_solver=Nystrom(number))
-            runs[f"{number:,} landmarks"] = found
+            result = ours(train, rest, novel, eigen_solver=Nystrom(number))
+            runs[f"{number:,} landmarks"] = result
         for method in ("kNN", "LOF", "IForest"):
             runs[method] = theirs(CONTESTANTS[method], train, rest, novel)
-        for method, found in runs.items():
-            table.append({"set": name, "rows": len(train), "detector": method, **found})
+        for method, result in runs.items():
+            table.append({"set": name, "rows": len(train), "detector": method, **result})
             print({key: value if isinstance(value, str) else round(value, 4)
                    for key, value in table[-1].items()}, flush=True)  # fmt: skip
     _write(arguments, "novelty_many", {"table": table})

@@ -23,12 +23,12 @@ ROOT = Path(ikpca.__file__).parent
 
 def files_called(call: Callable[[], Any]) -> set[str]:
     """Return the files of the library with a function that is called, in any thread."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_name != "<module>":
-            found.add(code.co_filename)
+            result.add(code.co_filename)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
@@ -37,7 +37,7 @@ def files_called(call: Callable[[], Any]) -> set[str]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    return {str(Path(file).relative_to(ROOT)) for file in found if file.startswith(str(ROOT))}
+    return {str(Path(file).relative_to(ROOT)) for file in result if file.startswith(str(ROOT))}
 
 
 def calls() -> dict[str, Callable[[], Any]]:

@@ -221,8 +221,8 @@ def main() -> None:
             )
             speeds.append({**asdict(speed), "ratio": speed.ratio})
     arguments.out.mkdir(parents=True, exist_ok=True)
-    found = {"digits": table, "speed": speeds}
-    (arguments.out / "preimages.json").write_text(json.dumps(found, indent=1) + "\n")
+    result = {"digits": table, "speed": speeds}
+    (arguments.out / "preimages.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ class _Page(HTMLParser):
         self.foreign: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        found = dict(attributes)
-        self.names |= {value for key in ("id", "name") if (value := found.get(key))}
+        values = dict(attributes)
+        self.names |= {value for key in ("id", "name") if (value := values.get(key))}
         # Scripts, images and style sheets must be part of the site; links may be external.
         loads = tag in ("script", "img") or (
-            tag == "link" and "stylesheet" in (found.get("rel") or "")
+            tag == "link" and "stylesheet" in (values.get("rel") or "")
         )
         for key in ("href", "src"):
-            if value := found.get(key):
+            if value := values.get(key):
                 self.links.append(value)
                 if loads and urlsplit(value).netloc:
                     self.foreign.append(value)

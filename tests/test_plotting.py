@@ -187,9 +187,8 @@ def test_loadings_of_a_kernel_model_are_differences_of_preimages():
     assert_allclose(drawn, (up - down)[largest])
 
 
-@pytest.mark.parametrize("numbers", [(0, 1), (0, 1, 3)])
-def test_the_plots_of_a_page_do_not_overlap(numbers):
-    figure = score_page(MODEL, MODEL.transform(X), Y, numbers=numbers)
+def test_the_plots_of_a_page_do_not_overlap():
+    figure = score_page(MODEL, MODEL.transform(X), Y)
     figure.draw_without_rendering()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     for box, other in combinations(boxes, 2):
@@ -198,10 +197,7 @@ def test_the_plots_of_a_page_do_not_overlap(numbers):
         assert shared is None or min(shared.width, shared.height) < 1
 
 
-def test_a_page_has_a_plot_for_each_pair():
-    points = MODEL.transform(X)
-    labels = [axes.get_xlabel() for axes in score_page(MODEL, points, numbers=(0, 1, 3)).axes]
-    assert labels[:5] == ["Component 1", "Component 1", "Component 2", "Component", "Component"]
+def test_a_page_has_three_plots():
+    labels = [axes.get_xlabel() for axes in score_page(MODEL, MODEL.transform(X), pair=(1, 3)).axes]
+    assert labels[:3] == ["Component 2", "Component", "Component"]
     assert not pyplot.get_fignums()
-    with pytest.raises(InvalidInput, match="numbers"):
-        score_page(MODEL, points, numbers=(0,))

@@ -44,8 +44,10 @@ for axes, (title, matrix) in zip(
     }.items(),
     strict=True,
 ):
-    most = np.abs(matrix).max()
-    axes.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto", interpolation="none")
+    largest = np.abs(matrix).max()
+    axes.imshow(
+        matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="none"
+    )
     axes.set_title(title, fontsize=9, loc="left")
     axes.set(xticks=[], yticks=[])
 panels[3].set_xlabel(f"largest difference from 32 single steps: {difference:.0e}", fontsize=8)

@@ -5,16 +5,11 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
-from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
 from ikpca.solvers import KHA
 
 n_rows, eigenvalues = 1000, np.array([40.0, 20.0, 10.0, 5.0])
 times = np.arange(0, 10 * n_rows, 50.0)
-methods = {
-    "KHA": Constant(0.05),
-    "KHA/t": 0.05 * InverseTime(),
-    "KHA/et": 0.05 * InverseTime() * ReciprocalEigenvalues(),
-}
+methods = {name: KHA(name.lower(), gain=0.05).gain_for(1.0) for name in ("KHA", "KHA/t", "KHA/et")}
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 for (name, gain), color in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
     values = np.broadcast_to(gain.gains(times, n_rows, eigenvalues), (len(times), 4))

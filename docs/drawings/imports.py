@@ -40,13 +40,13 @@ imports = {pair for pair in imports if None not in pair and pair[0] != pair[1]}
 
 def reachable(start, without):
     """Packages that can be reached from one without a given import."""
-    found, waiting = set(), [start]
+    reached, waiting = set(), [start]
     while waiting:
         package = waiting.pop()
-        new = {b for a, b in imports - {without} if a == package} - found
-        found |= new
+        new = {b for a, b in imports - {without} if a == package} - reached
+        reached |= new
         waiting.extend(new)
-    return found
+    return reached
 
 
 arrows = [pair for pair in sorted(imports) if pair[1] not in reachable(pair[0], pair)]

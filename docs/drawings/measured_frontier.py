@@ -27,7 +27,7 @@ def points(table, family, column):
     errors = [row[error] for row in rows]
     values = [row[column] / (1e6 if column == "peak_bytes" else 1) for row in rows]
     # A logarithmic axis cannot show errors that rounding leaves at or below zero.
-    return [(value, max(found, 1e-12)) for value, found in zip(values, errors, strict=True)]
+    return [(value, max(error, 1e-12)) for value, error in zip(values, errors, strict=True)]
 
 
 names = ["frontier_pictures", "frontier_table", "frontier_million"]
@@ -38,9 +38,9 @@ for axes_of, name in zip(places, names, strict=True):
     error = "excess_error" if table[0]["excess_error"] is not None else "residual"
     for axes, (column, label) in zip(axes_of, COLUMNS.items(), strict=True):
         for family, (color, marker) in FAMILIES.items():
-            found = points(table, family, column)
-            if found:
-                x, y = np.transpose(sorted(found))
+            pairs = points(table, family, column)
+            if pairs:
+                x, y = np.transpose(sorted(pairs))
                 axes.loglog(x, y, marker=marker, color=color, label=family.split(",")[0])
         axes.set_xlabel(label)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -43,6 +43,6 @@ def _mathml(node: Any, *, as_block: bool) -> str:
     return _BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', drawn)
 
 
-def _marks(found: re.Match[str]) -> str:
+def _marks(apostrophes: re.Match[str]) -> str:
     """Replace apostrophes by primes, as TeX does."""
-    return r"\prime " * len(found[0])
+    return r"\prime " * len(apostrophes[0])

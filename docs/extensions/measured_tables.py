@@ -46,13 +46,13 @@ def _exponents(record: Any) -> list[dict[str, Any]]:
 
 
 def _large_stream(record: Any) -> list[dict[str, Any]]:
-    found = record["table"]
+    figures = record["table"]
     share = next(claim["value"] for claim in record["claims"] if "share" in claim["what"])
     return [
         {"what": "variance along the components, of that along exact ones", "seen": f"{share:.1%}"},
-        {"what": "seconds", "seen": f"{found['seconds']:.0f}"},
-        {"what": "peak memory above the data, MB", "seen": f"{found['peak_bytes'] / 1e6:.0f}"},
-        {"what": "rows kept", "seen": f"{found['library_rows']:,}"},
+        {"what": "seconds", "seen": f"{figures['seconds']:.0f}"},
+        {"what": "peak memory above the data, MB", "seen": f"{figures['peak_bytes'] / 1e6:.0f}"},
+        {"what": "rows kept", "seen": f"{figures['library_rows']:,}"},
     ]
 
 
@@ -66,7 +66,7 @@ def _losses(record: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "sets": ", ".join(f"{each.partition('_')[2]} {by:.3f}" for each, by in sets),
+            "sets": ", ".join(f"{part.partition('_')[2]} {by:.3f}" for part, by in sets),
         }
         for name, sets in lost.items()
     ]
@@ -86,8 +86,8 @@ class Measured(Directive):
     option_spec: ClassVar = {"table": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
-        wanted, record = self.options.get("table", "table"), _record(self)
-        rows = _VIEWS[wanted](record) if wanted in _VIEWS else record[wanted]
+        name, record = self.options.get("table", "table"), _record(self)
+        rows = _VIEWS[name](record) if name in _VIEWS else record[name]
         columns = [[part.strip() for part in line.split("=")] for line in self.content if line]
         table = nodes.table(classes=["measured"])
         group = nodes.tgroup(cols=len(columns))

@@ -18,8 +18,8 @@ _ADDRESSES = {
 def setup(app: Any) -> dict[str, Any]:
     """Connect to autodoc and to unresolved references."""
     # These abbreviations do not end a summary.
-    known = autosummary.WELL_KNOWN_ABBREVIATIONS
-    autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, "eq.", "eqs.")
+    abbreviations = autosummary.WELL_KNOWN_ABBREVIATIONS
+    autosummary.WELL_KNOWN_ABBREVIATIONS = (*abbreviations, "eq.", "eqs.")
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _name_members)
     app.connect("autodoc-process-signature", _hide_signature)

@@ -35,7 +35,7 @@ def setup(app: Any) -> dict[str, Any]:
 
 def _runs(directive: Directive) -> dict[str, Any]:
     """Return the experiments of every size by id."""
-    found = {}
+    runs = {}
     for size in SIZES:
         path = VERDICTS / f"{size}.json"
         directive.state.document.settings.env.note_dependency(str(path))
@@ -45,8 +45,8 @@ def _runs(directive: Directive) -> dict[str, Any]:
                 f"papers/src/ikpca_papers/verdicts/{size}.json."
             )
         experiments = json.loads(path.read_text(encoding="utf-8"))
-        found[size] = {one["experiment"]: one for one in experiments}
-    return found
+        runs[size] = {one["experiment"]: one for one in experiments}
+    return runs
 
 
 class Findings(Directive):
@@ -72,10 +72,10 @@ class Verdicts(Directive):
 
     def run(self) -> list[nodes.Node]:
         runs = _runs(self)
-        wanted = [one for one in specs().values() if one.paper.startswith(self.arguments[0])]
-        if not wanted:
+        chosen = [one for one in specs().values() if one.paper.startswith(self.arguments[0])]
+        if not chosen:
             raise self.error(f"no experiment is of a paper by {self.arguments[0]!r}")
-        return [self._section(one, runs) for one in sorted(wanted, key=_place)]
+        return [self._section(one, runs) for one in sorted(chosen, key=_place)]
 
     def _section(self, spec: ExperimentSpec, runs: Any) -> nodes.section:
         section = nodes.section(ids=[spec.id], names=[spec.id])

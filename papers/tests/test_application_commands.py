@@ -32,10 +32,10 @@ def _folder(tmp_path, monkeypatch):
 def test_image_is_denoised(name):
     pixels = noisy(waves(40, 48))
     Image.fromarray(pixels).save("noisy.png")
-    said = succeeds("denoise", "noisy.png", "--out", name, "--json")
+    summary = succeeds("denoise", "noisy.png", "--out", name, "--json")
     np.testing.assert_array_equal(Image.open(name), denoise_image(pixels))
-    assert said["noise"] == pytest.approx(12, rel=0.2)
-    assert said["shape"] == [40, 48]
+    assert summary["noise"] == pytest.approx(12, rel=0.2)
+    assert summary["shape"] == [40, 48]
 
 
 def test_options_for_images():
@@ -45,17 +45,17 @@ def test_options_for_images():
         "denoise", "noisy.png", "-o", "clean.png", "--noise", 20, "--scheme", "single", "--size", 6,
         "--stride", 3, "--random-state", 4, "-q",
     )  # fmt: skip
-    wanted = denoise_image(pixels, noise=20, scheme="single", size=6, stride=3, random_state=4)
-    np.testing.assert_array_equal(Image.open("clean.png"), wanted)
+    expected = denoise_image(pixels, noise=20, scheme="single", size=6, stride=3, random_state=4)
+    np.testing.assert_array_equal(Image.open("clean.png"), expected)
 
 
 def test_alpha_is_unchanged():
     pixels = noisy(waves(40, 48, channels=4))
     Image.fromarray(pixels).save("noisy.png")
     succeeds("denoise", "noisy.png", "-o", "clean.png", "-q")
-    found = np.asarray(Image.open("clean.png"))
-    np.testing.assert_array_equal(found[..., 3], pixels[..., 3])
-    np.testing.assert_array_equal(found[..., :3], denoise_image(pixels[..., :3]))
+    result = np.asarray(Image.open("clean.png"))
+    np.testing.assert_array_equal(result[..., 3], pixels[..., 3])
+    np.testing.assert_array_equal(result[..., :3], denoise_image(pixels[..., :3]))
     assert "alpha" in fails("denoise", "noisy.png", "-o", "clean.jpg")
 
 
@@ -74,13 +74,13 @@ def test_motion_is_denoised_where_it_was(name):
     root = positions[:, :1]
     columns = [f"{joint}_{axis}" for joint in range(5) for axis in "xyz"]
     write_table(name, dict(zip(columns, positions.reshape(60, -1).T, strict=True)))
-    wanted = denoise_motion(positions - root, random_state=0) + root
-    said = succeeds("denoise", name, "--out", f"clean-{name}", "--json")
+    expected = denoise_motion(positions - root, random_state=0) + root
+    summary = succeeds("denoise", name, "--out", f"clean-{name}", "--json")
     table = read_table(f"clean-{name}")
-    np.testing.assert_allclose(table.rows, wanted.reshape(60, -1), rtol=1e-12)
+    np.testing.assert_allclose(table.rows, expected.reshape(60, -1), rtol=1e-12)
     assert (table.n_columns is None) == name.endswith("csv")
-    assert (said["frames"], said["joints"]) == (60, 5)
-    assert said["wrote"] == [f"clean-{name}"]
+    assert (summary["frames"], summary["joints"]) == (60, 5)
+    assert summary["wrote"] == [f"clean-{name}"]
 
 
 def test_motion_has_three_columns_per_joint():
@@ -122,16 +122,16 @@ def as_bytes(pixels):
 def test_image_is_enlarged_and_model_saved(sharp):
     small = waves(20, 24)
     Image.fromarray(small).save("small.png")
-    said = succeeds(
+    summary = succeeds(
         "upscale", "small.png", "--train", "sharp", *TRAINING, "-o", "large.png",
         "--save-model", "up.ikpca", "--json",
     )  # fmt: skip
-    wanted = as_bytes(learned(sharp).transform(small / 255))
-    np.testing.assert_array_equal(Image.open("large.png"), wanted)
-    assert said["shape"] == [40, 48]
-    assert said["wrote"] == ["large.png", "up.ikpca"]
+    expected = as_bytes(learned(sharp).transform(small / 255))
+    np.testing.assert_array_equal(Image.open("large.png"), expected)
+    assert summary["shape"] == [40, 48]
+    assert summary["wrote"] == ["large.png", "up.ikpca"]
     succeeds("upscale", "small.png", "--model", "up.ikpca", "-o", "again.png", "-q")
-    np.testing.assert_array_equal(Image.open("again.png"), wanted)
+    np.testing.assert_array_equal(Image.open("again.png"), expected)
 
 
 def test_channels_of_a_color_image_are_enlarged_one_by_one(sharp):
@@ -139,10 +139,10 @@ def test_channels_of_a_color_image_are_enlarged_one_by_one(sharp):
     Image.fromarray(small).save("small.png")
     succeeds("upscale", "small.png", "-t", "sharp", *TRAINING, "-o", "large.png", "-q")
     model = learned(sharp)
-    found = np.asarray(Image.open("large.png"))
+    result = np.asarray(Image.open("large.png"))
     for channel in range(3):
-        wanted = as_bytes(model.transform(small[..., channel] / 255))
-        np.testing.assert_array_equal(found[..., channel], wanted)
+        expected = as_bytes(model.transform(small[..., channel] / 255))
+        np.testing.assert_array_equal(result[..., channel], expected)
 
 
 def test_upscale_needs_training_images_or_a_model(sharp):

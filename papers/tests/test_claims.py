@@ -31,8 +31,8 @@ def selections(claim):
 def rows_of(selection, value, keys):
     """Yield rows that only this selection takes."""
     choices = {
-        name: wanted if isinstance(wanted, list) else [wanted]
-        for name, wanted in selection.where.items()
+        name: expected if isinstance(expected, list) else [expected]
+        for name, expected in selection.where.items()
     }
     for cells in itertools.product(*choices.values()):
         others = dict.fromkeys(keys, "none of them")
@@ -48,8 +48,8 @@ def tables_with(claim, values):
         rows = tables.setdefault(selection.table, [])
         for row in rows_of(selection, value, keys):
             same = [
-                known for known in rows
-                if all(known.get(key) == row.get(key) for key in keys)
+                other for other in rows
+                if all(other.get(key) == row.get(key) for key in keys)
             ]  # fmt: skip
             if same:
                 same[0].update(row)
@@ -69,11 +69,11 @@ def candidates(claim):
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_can_hold_and_fail(claim):
     size = claim.sizes[0]
-    found = {
+    result = {
         evaluate_claim(claim, size, tables_with(claim, values)).status
         for values in candidates(claim)
     }
-    assert found == {Status.HOLDS, Status.FAILS}
+    assert result == {Status.HOLDS, Status.FAILS}
 
 
 @pytest.mark.parametrize("claim", CLAIMS)

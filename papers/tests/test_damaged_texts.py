@@ -72,7 +72,7 @@ def check_spec(spec):
     return "loaded"
 
 
-def test_damaged_texts(tmp_path):
+def test_damaged_texts_are_read_or_refused(tmp_path):
     assert len(SPECS) == 4
     tally = Tally()
     for part in read_batch(tmp_path, text_cases, seed=2, count=800):

@@ -99,10 +99,10 @@ def test_unknown_name_without_similar_ones_lists_all():
 
 @pytest.mark.parametrize("name", OF_WAY["embedded"])
 def test_embedded_data_need_no_files(name):
-    found = load(name)
-    assert {key: array.shape for key, array in found.arrays.items()} == find(name).shapes
-    assert (found.name, found.origin, found.path) == (name, "embedded", None)
-    assert found.checksum == load(name, source="embedded").checksum
+    result = load(name)
+    assert {key: array.shape for key, array in result.arrays.items()} == find(name).shapes
+    assert (result.name, result.origin, result.path) == (name, "embedded", None)
+    assert result.checksum == load(name, source="embedded").checksum
     assert available_sources(name) == ("embedded",)
     assert data_path(name) is None
 
@@ -141,10 +141,10 @@ def test_embedded_data_have_no_other_source():
 def test_local_files_have_the_recorded_checksums(name, data_folder):
     if not (data_folder / find(name).file).exists():
         pytest.skip(f"no {name} in the data folder")
-    found = load(name, data_folder)
-    assert found.as_recorded
-    assert found.origin == "local"
-    assert found.path == data_folder / f"{name}.npz" == data_path(name, data_folder)
+    result = load(name, data_folder)
+    assert result.as_recorded
+    assert result.origin == "local"
+    assert result.path == data_folder / f"{name}.npz" == data_path(name, data_folder)
     size = (data_folder / f"{name}.npz").stat().st_size / 1e6
     assert abs(size - find(name).megabytes) <= 0.05
 
@@ -159,7 +159,7 @@ def test_the_folder_is_named_by_argument_or_environment(local, monkeypatch, tmp_
     assert data_path("frey_faces", tmp_path / "other") is None
 
 
-def test_no_folder(monkeypatch, tmp_path):
+def test_missing_folder_is_named(monkeypatch, tmp_path):
     with pytest.raises(DataUnavailable, match=r"no data folder is named; .* in IKPCA_DATA"):
         load("frey_faces", source="local")
     with pytest.raises(DataUnavailable, match=r"^.*absent: is not a folder"):
@@ -170,7 +170,7 @@ def test_no_folder(monkeypatch, tmp_path):
     assert load("digits").origin == "embedded"
 
 
-def test_no_file(local):
+def test_missing_file_is_named(local):
     with pytest.raises(DataUnavailable, match=r"usps\.npz: there is no such file"):
         load("usps", local, source="local")
 
@@ -244,7 +244,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
 def test_bad_file_raises_one_sentence(local, damage):
     damage(local / "frey_faces.npz")
-    with pytest.raises(DataUnavailable, match=DAMAGE[damage]) as told:
+    with pytest.raises(DataUnavailable, match=DAMAGE[damage]) as raised:
         load("frey_faces", local)
-    assert str(told.value).startswith(f"{local / 'frey_faces.npz'}: ")
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith(f"{local / 'frey_faces.npz'}: ")
+    assert "\n" not in str(raised.value)

@@ -45,41 +45,41 @@ def walk(register, monkeypatch):
         yield web
 
 
-def one_sentence(said, verb, code):
+def one_sentence(captured, verb, code):
     """Return the error message, which must be the only output."""
-    assert said.code == code
-    assert not said.out
-    lines = said.err.strip().splitlines()
+    assert captured.code == code
+    assert not captured.out
+    lines = captured.err.strip().splitlines()
     assert len(lines) == 1
     assert lines[0].startswith(f"ikpca-papers data {verb}: ")
     assert lines[0][-1] in ".?"
     return lines[0]
 
 
-def rows_of(said):
+def rows_of(captured):
     """Return the table as a dictionary by name."""
-    lines = [line.split(maxsplit=4) for line in said.out.splitlines()]
+    lines = [line.split(maxsplit=4) for line in captured.out.splitlines()]
     return {line[0]: line[1:] for line in lines if line and line[0] in registry()}
 
 
 def test_without_a_command_help_is_printed():
-    said = ikpca_papers("data")
-    assert said.code == 0
-    assert not said.err
+    captured = ikpca_papers("data")
+    assert captured.code == 0
+    assert not captured.err
     for verb in ("list", "fetch", "where"):
-        assert f" {verb} " in said.out
+        assert f" {verb} " in captured.out
 
 
 def test_list_shows_shape_size_way_and_terms():
-    said = ikpca_papers("data", "list")
-    assert said.code == 0, said.err
-    rows = rows_of(said)
+    captured = ikpca_papers("data", "list")
+    assert captured.code == 0, captured.err
+    rows = rows_of(captured)
     assert list(rows) == list(registry())
     assert rows["digits"][:3] == ["1797×64", "0.9", "embedded"]
     # Offline, with nothing at hand.
     assert rows["usps"][:3] == ["7291×256", "2.4", "–"]
     assert rows["usps"][3].startswith("none stated: research only")
-    assert "…" not in said.out
+    assert "…" not in captured.out
 
 
 def test_list_shows_folder_cache_and_network(data, own_folders, monkeypatch):
@@ -96,36 +96,36 @@ def test_list_shows_folder_cache_and_network(data, own_folders, monkeypatch):
 
 
 def test_list_as_json_has_all_fields(data):
-    said = ikpca_papers("data", "list", "--json", "--data", data)
-    told = {one["name"]: one for one in json.loads(said.out)}
-    assert list(told) == list(registry())
-    assert told["usps"]["shapes"]["X_train"] == [7291, 256]
-    assert told["usps"]["experiments"] == ["usps-kpca", "usps-clustering"]
-    assert told["frey_faces"]["here"] == ["local"]
-    assert told["frey_faces"]["path"] == str(data / "frey_faces.npz")
-    remote = told["cmu_walk_35_01"]["remotes"][0]
+    captured = ikpca_papers("data", "list", "--json", "--data", data)
+    entries = {one["name"]: one for one in json.loads(captured.out)}
+    assert list(entries) == list(registry())
+    assert entries["usps"]["shapes"]["X_train"] == [7291, 256]
+    assert entries["usps"]["experiments"] == ["usps-kpca", "usps-clustering"]
+    assert entries["frey_faces"]["here"] == ["local"]
+    assert entries["frey_faces"]["path"] == str(data / "frey_faces.npz")
+    remote = entries["cmu_walk_35_01"]["remotes"][0]
     assert remote["address"] == "http://mocap.cs.cmu.edu/subjects/35/35.asf"
-    assert told["cmu_walk_35_01"]["untried"]
+    assert entries["cmu_walk_35_01"]["untried"]
 
 
 def test_fetch_reports_downloads_and_ends_with_the_path(walk, own_folders):
     walk.cuts = [100]
-    said = ikpca_papers("data", "fetch", "cmu_walk_35_01")
-    assert said.code == 0, said.err
+    captured = ikpca_papers("data", "fetch", "cmu_walk_35_01")
+    assert captured.code == 0, captured.err
     path = own_folders.cache / "cmu_walk_35_01.npz"
-    assert said.out.splitlines()[0] == f"cmu_walk_35_01: {path}"
-    assert "terms: free for research and commercial projects" in said.out
+    assert captured.out.splitlines()[0] == f"cmu_walk_35_01: {path}"
+    assert "terms: free for research and commercial projects" in captured.out
     # The arm is not the walk that was recorded.
-    assert "differ from those" in said.out
+    assert "differ from those" in captured.out
     assert load("cmu_walk_35_01", offline=True)["joint_names"].shape == (4,)
     assert len(walk.requests) == 3
 
 
 def test_fetch_as_json_and_quiet(walk, own_folders):
-    said = ikpca_papers("data", "fetch", "cmu_walk_35_01", "digits", "--json", "--quiet")
-    assert said.code == 0
-    assert not said.err
-    walked, digits = json.loads(said.out)
+    captured = ikpca_papers("data", "fetch", "cmu_walk_35_01", "digits", "--json", "--quiet")
+    assert captured.code == 0
+    assert not captured.err
+    walked, digits = json.loads(captured.out)
     assert walked["path"] == str(own_folders.cache / "cmu_walk_35_01.npz")
     assert (walked["origin"], walked["as_recorded"]) == ("download", False)
     assert digits == {
@@ -135,16 +135,16 @@ def test_fetch_as_json_and_quiet(walk, own_folders):
 
 
 def test_existing_files_are_not_fetched(data):
-    said = ikpca_papers("data", "fetch", "frey_faces", "digits", "--data", data)
-    assert said.code == 0
-    assert not said.err
-    assert f"frey_faces: {data / 'frey_faces.npz'}\n" in said.out
-    assert "digits: embedded, nothing to fetch\n" in said.out
+    captured = ikpca_papers("data", "fetch", "frey_faces", "digits", "--data", data)
+    assert captured.code == 0
+    assert not captured.err
+    assert f"frey_faces: {data / 'frey_faces.npz'}\n" in captured.out
+    assert "digits: embedded, nothing to fetch\n" in captured.out
 
 
 def test_one_unknown_name_stops_before_the_first_transfer(walk):
-    said = ikpca_papers("data", "fetch", "cmu_walk_35_01", "upsp")
-    assert "did you mean 'usps'?" in one_sentence(said, "fetch", 2)
+    captured = ikpca_papers("data", "fetch", "cmu_walk_35_01", "upsp")
+    assert "did you mean 'usps'?" in one_sentence(captured, "fetch", 2)
     assert not walk.requests
 
 
@@ -152,41 +152,41 @@ def test_fetch_errors_are_one_sentence(walk, register, own_folders):
     entry = find("frey_faces")
     assert "no address" in one_sentence(ikpca_papers("data", "fetch", entry.name), "fetch", 1)
     walk.files["/mocap/35.asf"] += b"#"
-    said = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
-    assert "does not match the known hash" in one_sentence(said, "fetch", 1)
+    captured = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
+    assert "does not match the known hash" in one_sentence(captured, "fetch", 1)
     del walk.files["/mocap/35.asf"]
-    said = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
-    assert "404 Client Error" in one_sentence(said, "fetch", 1)
+    captured = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
+    assert "404 Client Error" in one_sentence(captured, "fetch", 1)
     assert not (own_folders.cache / "cmu_walk_35_01.npz").exists()
 
 
-def test_offline(own_folders):
-    said = ikpca_papers("data", "fetch", "mnist")
-    assert "offline mode is on" in one_sentence(said, "fetch", 1)
+def test_fetch_does_not_connect_offline(own_folders):
+    captured = ikpca_papers("data", "fetch", "mnist")
+    assert "offline mode is on" in one_sentence(captured, "fetch", 1)
     assert not own_folders.cache.exists()
 
 
-def test_where(data, own_folders):
+def test_where_prints_the_path(data, own_folders):
     assert (
         ikpca_papers("data", "where", "frey_faces", "--data", data).out
         == f"{data}/frey_faces.npz\n"
     )
     assert ikpca_papers("data", "where", "digits").out == "digits is embedded: it has no file.\n"
-    said = ikpca_papers("data", "where", "digits", "--json")
-    assert json.loads(said.out) == {"name": "digits", "path": None}
+    captured = ikpca_papers("data", "where", "digits", "--json")
+    assert json.loads(captured.out) == {"name": "digits", "path": None}
     folders = ikpca_papers("data", "where", "--data", data)
     assert folders.out == f"data folder: {data}\ncache: {own_folders.cache}\n"
-    said = ikpca_papers("data", "where", "--json")
-    assert json.loads(said.out) == {"data": None, "cache": str(own_folders.cache)}
+    captured = ikpca_papers("data", "where", "--json")
+    assert json.loads(captured.out) == {"data": None, "cache": str(own_folders.cache)}
 
 
 def test_where_errors_are_one_sentence(tmp_path):
-    said = ikpca_papers("data", "where", "usps")
-    assert "run: ikpca-papers data fetch usps" in one_sentence(said, "where", 1)
-    said = ikpca_papers("data", "where", "teapot_100")
-    assert "put teapot_100.npz into a folder" in one_sentence(said, "where", 1)
-    said = ikpca_papers("data", "where", "teapot")
-    assert "did you mean 'teapot_100'?" in one_sentence(said, "where", 2)
+    captured = ikpca_papers("data", "where", "usps")
+    assert "run: ikpca-papers data fetch usps" in one_sentence(captured, "where", 1)
+    captured = ikpca_papers("data", "where", "teapot_100")
+    assert "put teapot_100.npz into a folder" in one_sentence(captured, "where", 1)
+    captured = ikpca_papers("data", "where", "teapot")
+    assert "did you mean 'teapot_100'?" in one_sentence(captured, "where", 2)
     for verb in (["list"], ["where", "usps"], ["fetch", "usps"]):
-        said = ikpca_papers("data", *verb, "--data", tmp_path / "absent")
-        assert "absent: is not a folder" in one_sentence(said, verb[0], 1)
+        captured = ikpca_papers("data", *verb, "--data", tmp_path / "absent")
+        assert "absent: is not a folder" in one_sentence(captured, verb[0], 1)

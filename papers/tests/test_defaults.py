@@ -37,24 +37,24 @@ def check(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("sigma", [1.0, 2.0, 4.0])
-def test_digits(digits, sigma):
+def test_defaults_are_close_to_tuned_gains_on_digits(digits, sigma):
     check(Problem.of("digits", Gaussian(1 / (2 * sigma**2)), digits, 16))
 
 
-def test_parabola():
+def test_defaults_are_close_to_tuned_gains_on_the_parabola():
     check(Problem.of("parabola", Polynomial(2, 1.0, 1.0), parabola(), 3))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1 / 128), Linear()])
-def test_usps(usps_1000, kernel):
+def test_defaults_are_close_to_tuned_gains_on_usps(usps_1000, kernel):
     check(Problem.of("USPS-1000", kernel, usps_1000, 16))
 
 
-def test_frey_faces(data_folder):
+def test_defaults_are_close_to_tuned_gains_on_frey_faces(data_folder):
     check(Problem.of("Frey faces", Polynomial(2, 1.0, 1.0), frey_faces(data_folder), 16))
 
 
-def test_walk(data_folder):
+def test_defaults_are_close_to_tuned_gains_on_the_walk(data_folder):
     check(Problem.of("walk", Gaussian(1 / (2 * 0.1)), walk(data_folder), 25))
 
 

@@ -71,8 +71,8 @@ METHODS = {
 }
 
 
-def mean_squared_error(found, clean):
-    return np.mean(np.square(found - clean))
+def mean_squared_error(result, clean):
+    return np.mean(np.square(result - clean))
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +81,15 @@ def errors():
     # A fifth of the training rows, with noise of their own.
     fit, valid = train[:800], train[800:]
     noisy_valid = valid + NOISE * np.random.default_rng(1).normal(size=valid.shape)
-    found = {}
+    result = {}
     for name, (denoise, grid) in METHODS.items():
         scores = {
             settings: mean_squared_error(denoise(fit, noisy_valid, *settings), valid)
             for settings in product(*grid)
         }
         best = min(scores, key=scores.get)
-        found[name] = mean_squared_error(denoise(train, noisy, *best), clean)
-    return found
+        result[name] = mean_squared_error(denoise(train, noisy, *best), clean)
+    return result
 
 
 @pytest.mark.parametrize("method", ["fixed point", "MDS"])

@@ -18,5 +18,5 @@ BEST_TUNED = {1.0: 8.53e-05, 2.0: 1.44e-04, 4.0: 9.10e-05}
 @pytest.mark.parametrize("sigma", BEST_TUNED)
 def test_default_gains_are_nearly_as_good_as_tuned_ones(digits, sigma, method):
     problem = Problem.of("digits", Gaussian(1 / (2 * sigma**2)), digits, 16)
-    found = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
-    assert found <= 3 * BEST_TUNED[sigma]
+    result = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
+    assert result <= 3 * BEST_TUNED[sigma]

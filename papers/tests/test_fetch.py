@@ -57,13 +57,13 @@ def arm(register):
 
 
 def test_a_walk_is_fetched_once_and_kept(arm, own_folders):
-    found = load("cmu_walk_35_01", offline=False)
-    assert found.origin == "download"
-    assert found["joint_names"].tolist() == ["root", "upper", "fore", "hand"]
-    assert found.path == own_folders.cache / "cmu_walk_35_01.npz"
+    result = load("cmu_walk_35_01", offline=False)
+    assert result.origin == "download"
+    assert result["joint_names"].tolist() == ["root", "upper", "fore", "hand"]
+    assert result.path == own_folders.cache / "cmu_walk_35_01.npz"
     assert len(arm.requests) == 2
     # From now on without a network, and as a data folder, too.
-    assert load("cmu_walk_35_01", offline=True).checksum == found.checksum
+    assert load("cmu_walk_35_01", offline=True).checksum == result.checksum
     assert load("cmu_walk_35_01", own_folders.cache).origin == "local"
     assert available_sources("cmu_walk_35_01", offline=True) == ("cached",)
     assert available_sources("cmu_walk_35_01", offline=False) == ("cached", "download")
@@ -74,11 +74,11 @@ def test_a_folder_goes_before_the_cache(arm, own_folders):
     folder = own_folders.data
     folder.mkdir()
     (own_folders.cache / "cmu_walk_35_01.npz").rename(folder / "cmu_walk_35_01.npz")
-    found = load("cmu_walk_35_01", folder)
-    assert (found.origin, found.path.parent) == ("local", folder)
+    result = load("cmu_walk_35_01", folder)
+    assert (result.origin, result.path.parent) == ("local", folder)
     # Unless it is asked for otherwise; the texts are still in the cache.
     again = load("cmu_walk_35_01", folder, source="download", offline=False)
-    assert (again.origin, again.checksum) == ("download", found.checksum)
+    assert (again.origin, again.checksum) == ("download", result.checksum)
     assert len(arm.requests) == 2
 
 
@@ -128,23 +128,23 @@ def stay_busy(web):
 
 
 @pytest.mark.parametrize(
-    ("trouble", "told"),
+    ("trouble", "message"),
     [
         (change_file, r"35\.asf.* does not match the known hash"),
         (remove_file, "404 Client Error: .*Not Found"),
         (stay_busy, "503 Server Error"),
     ],
 )
-def test_a_download_that_fails_leaves_nothing(arm, trouble, told, own_folders):
+def test_a_download_that_fails_leaves_nothing(arm, trouble, message, own_folders):
     trouble(arm)
-    with pytest.raises(DataUnavailable, match=told) as raised:
+    with pytest.raises(DataUnavailable, match=message) as raised:
         fetch("cmu_walk_35_01", offline=False)
     assert "\n" not in str(raised.value)
     assert len(arm.requests) == 3
     assert not [path for path in own_folders.cache.rglob("*") if path.is_file()]
 
 
-def test_no_server(register):
+def test_refused_connection_is_reported(register):
     with serving({}) as web:
         register(walk_entry(web))
     with pytest.raises(DataUnavailable, match="Connection refused"):
@@ -176,9 +176,9 @@ def test_recorded_walks_have_the_checksums_of_the_registry(name, ends, data_fold
     with serving({path: text.replace(b"\n", ends) for path, text in texts.items()}) as web:
         remotes = tuple(replace(one, address=web.address(one.path)) for one in entry.remotes)
         register(replace(entry, remotes=remotes))
-        found = load(name, offline=False)
-    assert found.as_recorded
-    assert_array_equal(found["positions"], load(name, data_folder)["positions"])
+        result = load(name, offline=False)
+    assert result.as_recorded
+    assert_array_equal(result["positions"], load(name, data_folder)["positions"])
 
 
 @pytest.fixture
@@ -208,11 +208,11 @@ def test_usps_from_openml(openml, own_folders):
     labels = shuffled_labels(_USPS_COUNTS, 2007)
     openml.labels = np.array([str(label + 1) for label in labels], dtype=object)
     openml.rows = np.round(np.random.default_rng(0).uniform(-1, 1, (9298, 256)), 3) + 4e-7
-    found = load("usps", offline=False)
+    result = load("usps", offline=False)
     assert openml.asked == [41082]
-    assert_array_equal(np.concatenate([found["y_train"], found["y_test"]]), labels)
+    assert_array_equal(np.concatenate([result["y_train"], result["y_test"]]), labels)
     rounded = np.round(openml.rows, 3).astype(np.float32)
-    assert_array_equal(np.vstack([found["X_train"], found["X_test"]]), rounded)
+    assert_array_equal(np.vstack([result["X_train"], result["X_test"]]), rounded)
     # What scikit-learn kept for itself is gone.
     assert [path.name for path in own_folders.cache.iterdir()] == ["usps.npz"]
 
@@ -242,24 +242,24 @@ def test_mnist_from_openml(openml, register):
     labels = shuffled_labels(_MNIST_COUNTS, 10_000)
     openml.labels = labels.astype(str).astype(object)
     openml.rows = np.random.default_rng(0).integers(256, size=(70_000, 2))
-    found = load("mnist", offline=False)
+    result = load("mnist", offline=False)
     assert openml.asked == [554]
-    assert found["X_train"].dtype == np.uint8
-    assert_array_equal(found["X_test"], openml.rows[60_000:])
-    assert_array_equal(found["y_train"], labels[:60_000])
+    assert result["X_train"].dtype == np.uint8
+    assert_array_equal(result["X_test"], openml.rows[60_000:])
+    assert_array_equal(result["y_train"], labels[:60_000])
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (URLError("no route to host"), "could not be fetched .*no route to host"),
         (KeyError("md5_checksum"), "could not be fetched .*md5_checksum"),
         (ValueError("md5 checksum does not match"), "could not be fetched .*md5 checksum"),
     ],
 )
-def test_what_scikit_learn_cannot_fetch(openml, error, told, own_folders):
+def test_what_scikit_learn_cannot_fetch(openml, error, message, own_folders):
     openml.error = error
-    with pytest.raises(DataUnavailable, match=told):
+    with pytest.raises(DataUnavailable, match=message):
         load("usps", offline=False)
     assert not [*own_folders.cache.iterdir()]
 
@@ -316,9 +316,9 @@ def test_scikit_learn_reads_what_openml_sends(openml_server, register):
     labels = shuffled_labels(_USPS_COUNTS, 2007)
     rows = np.round(np.random.default_rng(0).uniform(-1, 1, (9298, 2)), 3)
     openml_server.files = described(rows, labels + 1, openml_server)
-    found = load("usps", offline=False)
-    assert_array_equal(np.vstack([found["X_train"], found["X_test"]]), rows.astype(np.float32))
-    assert_array_equal(np.concatenate([found["y_train"], found["y_test"]]), labels)
+    result = load("usps", offline=False)
+    assert_array_equal(np.vstack([result["X_train"], result["X_test"]]), rows.astype(np.float32))
+    assert_array_equal(np.concatenate([result["y_train"], result["y_test"]]), labels)
 
 
 def test_scikit_learn_notices_a_damaged_transfer(openml_server, own_folders):
@@ -330,13 +330,13 @@ def test_scikit_learn_notices_a_damaged_transfer(openml_server, own_folders):
     assert not (own_folders.cache / "usps.npz").exists()
 
 
-def test_olivetti_faces(monkeypatch):
+def test_olivetti_faces_are_those_of_scikit_learn(monkeypatch):
     images = np.random.default_rng(0).random((400, 64, 64))
     bunch = SimpleNamespace(images=images, target=np.repeat(np.arange(40), 10))
     monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", lambda *, data_home: bunch)
-    found = load("olivetti", offline=False)
-    assert_array_equal(found["images"], images.astype(np.float32))
-    assert_array_equal(found["subject"], bunch.target)
+    result = load("olivetti", offline=False)
+    assert_array_equal(result["images"], images.astype(np.float32))
+    assert_array_equal(result["subject"], bunch.target)
 
 
 def test_cache_is_in_the_folder_of_the_platform(monkeypatch):

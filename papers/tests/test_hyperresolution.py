@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from ikpca_papers.inputs import load_inputs
 from ikpca_papers.kim2003 import faces
@@ -30,18 +31,18 @@ def enlarged(request):
     models = EnlargementModels.fit(list(train.values()), 4, 600, 100, n_tuning=200, sigmas=[2.0],
                                    passes=20)  # fmt: skip
     some = dict(list(tests.items())[:3])
-    found = [models.enlarge(name, crop_center(photo, (64, 96), 4)) for name, photo in some.items()]
-    return found, kernel_width(models.ours)
+    result = [models.enlarge(name, crop_center(photo, (64, 96), 4)) for name, photo in some.items()]
+    return result, kernel_width(models.ours)
 
 
 def test_ours_beats_blocks_and_nearest_neighbors(enlarged):
     results, sigma = enlarged
     # Wide kernels win: with squares for a start, there is little a narrow one could go by.
     assert sigma > 1
-    for found in results:
-        ratios = found.ratios
-        assert found.sharp.shape == (64, 96)
-        assert found.low.shape == (16, 24)
+    for result in results:
+        ratios = result.ratios
+        assert result.sharp.shape == (64, 96)
+        assert result.low.shape == (16, 24)
         assert ratios["ours"] > ratios["ours block-wise"]
         assert ratios["ours"] > ratios["nearest"]
         assert ratios["ours*"] > ratios["ours"]
@@ -71,26 +72,27 @@ def test_structure_is_none_in_squares_and_all_in_the_photograph():
 def test_margins_are_differences_per_image():
     ratios = {"KHA": 5.0, "bilinear": 8.0, "ours": 7.0}
     rows = [{"image": "a", "method": name, "snr": ratio} for name, ratio in ratios.items()]
-    found = {(row["method"], row["against"]): row["decibels"] for row in margins(rows)}
-    assert found["KHA", "bilinear"] == -3
-    assert found["ours", "KHA"] == 2
-    assert ("KHA", "KHA") not in found
+    result = {(row["method"], row["against"]): row["decibels"] for row in margins(rows)}
+    assert result["KHA", "bilinear"] == -3
+    assert result["ours", "KHA"] == 2
+    assert ("KHA", "KHA") not in result
 
 
 def test_digits_restored_whole():
-    images, persons = faces.small_digits()
+    digits = load_digits()
+    images, persons = digits.images[:, 1:7, 1:7] / 16, digits.target
     split = faces.FaceSplit.random(images, persons, n_test=100).reduced(600)
     sigma, units = faces.read_units(split.train)
     assert [row["unit"] for row in units] == ["0 to 255", "0 to 1", "length 1"]
-    found = {
+    result = {
         (one.method, one.n_components, one.n_train): one.measure(split)
         for one in faces.restore(split, 2, (5, 20), 200, sigma, 0.1)
     }
-    errors = {key: measures["mse"] for key, measures in found.items()}
+    errors = {key: measures["mse"] for key, measures in result.items()}
     assert errors["ours", 20, 600] < 0.9 * errors["nearest", None, None]
     # KHA comes near the exact components.
     assert errors["KHA", 20, 600] == pytest.approx(errors["KPCA", 20, 600], rel=0.1)
-    assert found["KHA", 20, 600]["wrong_person"] < 0.9
+    assert result["KHA", 20, 600]["wrong_person"] < 0.9
 
 
 def test_the_nearest_training_face_decides_the_person():

@@ -74,7 +74,7 @@ def test_image_without_noise_is_unchanged(clean):
     assert np.array_equal(denoise_image(clean, noise=0), clean)
 
 
-def test_custom_model(clean, noisy):
+def test_a_model_of_the_user_is_cloned(clean, noisy):
     pca = KernelPCA(8, kernel="poly", degree=2, eigen_solver="kha/et", max_iter=5, random_state=0)
     denoised = denoise_image(noisy, pca=pca, scheme="single", n_training=300)
     assert signal_to_noise_ratio(clean, denoised) > signal_to_noise_ratio(clean, noisy) + 3

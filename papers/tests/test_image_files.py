@@ -26,9 +26,9 @@ def test_written_pixels_are_read_bit_for_bit(kind, suffix, tmp_path):
     shape, dtype, _ = IMAGES[kind]
     pixels = (np.random.default_rng(0).random(shape) * 255).astype(dtype)
     write_image(tmp_path / f"p{suffix}", pixels)
-    found = read_image(tmp_path / f"p{suffix}")
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, pixels)
+    result = read_image(tmp_path / f"p{suffix}")
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, pixels)
 
 
 def test_files_may_be_named_by_strings(tmp_path, monkeypatch):
@@ -46,7 +46,7 @@ def test_jpeg_is_nearly_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "dtype", "told"),
+    ("name", "shape", "dtype", "message"),
     [
         ("p.jpg", (5, 4, 4), np.uint8, "alpha"),
         ("p.jpg", (5, 4), np.uint16, "bytes only"),
@@ -55,8 +55,8 @@ def test_jpeg_is_nearly_the_same(tmp_path):
         ("p.gif", (5, 4), np.uint8, "pass a .png"),
     ],
 )
-def test_unsupported_pixels_are_rejected(name, shape, dtype, told, tmp_path):
-    with pytest.raises(InvalidInput, match=told):
+def test_unsupported_pixels_are_rejected(name, shape, dtype, message, tmp_path):
+    with pytest.raises(InvalidInput, match=message):
         write_image(tmp_path / name, np.zeros(shape, dtype))
     assert not list(tmp_path.iterdir())
 
@@ -74,13 +74,13 @@ def test_a_palette_becomes_colors_and_turned_images_stand_upright(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [("no.png", None, "no such file"), ("bad.png", b"\x89PNG\r\n\x1a\nno image", "not a readable")],
 )
-def test_invalid_files_are_refused(name, content, said, tmp_path):
+def test_invalid_files_are_refused(name, content, message, tmp_path):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         read_image(tmp_path / name)
 
 

@@ -83,13 +83,13 @@ BAD_GRIDS = [
 
 
 def test_grids_that_are_refused(subtests):
-    for shape, size, stride, said in BAD_GRIDS:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for shape, size, stride, message in BAD_GRIDS:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             PatchGrid(shape, size, stride)
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    ("image", "message"),
     [
         (np.zeros((4, 5)), r"image has shape \(4, 5\): the grid has shape \(6, 6\)"),
         (np.zeros(36), r"must be \(height, width\)"),
@@ -98,19 +98,19 @@ def test_grids_that_are_refused(subtests):
         (np.zeros((0, 6)), "not empty"),
     ],
 )
-def test_images_that_are_refused(image, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_images_that_are_refused(image, message):
+    with pytest.raises(InvalidInput, match=message):
         PatchGrid((6, 6), 2).extract(image)
 
 
 @pytest.mark.parametrize(
-    ("patches", "said"),
+    ("patches", "message"),
     [
         (np.zeros((9, 3)), r"shape \(9, 3\).* shape \(9, 4\)"),
         (np.zeros((8, 4)), r"shape \(8, 4\)"),
         (np.zeros((9, 4), dtype=object), "type object"),
     ],
 )
-def test_windows_that_are_refused(patches, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_windows_that_are_refused(patches, message):
+    with pytest.raises(InvalidInput, match=message):
         PatchGrid((4, 4), 2).assemble(patches)

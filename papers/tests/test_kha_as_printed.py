@@ -75,7 +75,7 @@ def test_wide_kernels_approach_linear_components():
     X = np.random.default_rng(0).normal(size=(400, 4)) * [3.0, 2.0, 1.0, 0.5]
     tables = [natural_components._compare(X, sigma, SETTINGS, 0).tables for sigma in (1.0, 30.0)]
     narrow, wide = (
-        {row["method"]: row["angle_to_linear"] for row in found["angles"]} for found in tables
+        {row["method"]: row["angle_to_linear"] for row in result["angles"]} for result in tables
     )
     assert wide["KPCA"] < 1 < narrow["KPCA"]
     assert wide["KHA"] < narrow["KHA"]

@@ -23,10 +23,10 @@ def test_angles_of_the_linear_kernel_are_those_of_the_directions(rows):
     batch = KernelPCA(3, kernel="linear", eigen_solver="dense").fit(rows)
     directions = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0]
     # About another mean: it must drop out.
-    found = feature_angles(overlaps(batch, (rows - 7.0) @ directions))
+    actual = feature_angles(overlaps(batch, (rows - 7.0) @ directions))
     _, _, axes = np.linalg.svd(rows - rows.mean(axis=0))
     expected = np.degrees(linalg.subspace_angles(axes[:3].T, directions))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 def test_batch_overlaps_with_itself(rows, kernel):
@@ -54,8 +54,8 @@ def test_fewer_rows_separate_less():
 
 
 def test_claim_without_rows_does_not_hold():
-    nothing = float("nan")
-    assert not any(MeasuredClaim("c", nothing, 1, side).holds for side in ("at most", "at least"))
+    value = float("nan")
+    assert not any(MeasuredClaim("c", value, 1, side).holds for side in ("at most", "at least"))
     assert claim_rows([MeasuredClaim("c", 0, 0)])[0]["holds"]
 
 

@@ -55,11 +55,11 @@ def recorder(monkeypatch):
 
 
 def test_settings_are_passed_on(recorder):
-    found = denoise_motion(NOISY, **GIVEN, eigen_solver="kha/et", random_state=5)
+    actual = denoise_motion(NOISY, **GIVEN, eigen_solver="kha/et", random_state=5)
     expected = {"kernel": "rbf", **GIVEN, "eigen_solver": "kha/et", "random_state": 5}
     assert expected.items() <= recorder.made.items()
     # Rows go in and positions come out, in their order.
-    assert_allclose(found, NOISY, rtol=0)
+    assert_allclose(actual, NOISY, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -127,7 +127,7 @@ BAD_POSITIONS = {
 }
 
 
-def test_bad_positions(recorder, subtests):
+def test_invalid_positions_are_rejected(recorder, subtests):
     for case, (positions, words) in BAD_POSITIONS.items():
         with subtests.test(case):
             for call in (denoise_motion, motion_settings):
@@ -148,7 +148,7 @@ def test_few_frames_are_sufficient_with_given_settings(recorder):
         ({"n_components": 0}, "n_components=0: must be a positive integer"),
     ],
 )
-def test_bad_settings(recorder, settings, words):
+def test_invalid_settings_are_rejected(recorder, settings, words):
     with pytest.raises(InvalidInput, match=words):
         denoise_motion(NOISY, **GIVEN | settings)
 
@@ -218,12 +218,12 @@ def test_components_of_the_paper(walk, name, seed):
 
 @pytest.mark.parametrize("scale", NOISE)
 @pytest.mark.parametrize("name", [*WALKS, "walker"])
-def test_default_settings(walk, name, scale):
+def test_defaults_are_better_than_the_best_linear_filter(walk, name, scale):
     clean = walk(name)
     noisy = with_noise(clean, scale, 0)
-    found = reduction(clean, noisy, denoise_motion(noisy))
-    assert found >= MIN_REDUCTIONS[name][scale]
-    assert found > best_linear(clean, noisy)
+    result = reduction(clean, noisy, denoise_motion(noisy))
+    assert result >= MIN_REDUCTIONS[name][scale]
+    assert result > best_linear(clean, noisy)
 
 
 @pytest.mark.parametrize("name", WALKS)

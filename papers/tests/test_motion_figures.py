@@ -78,7 +78,7 @@ def test_figure_is_not_empty():
 
 
 @pytest.mark.parametrize("frames", [[], [120], [-1]])
-def test_bad_frames(frames):
+def test_frames_outside_of_the_motion_are_rejected(frames):
     with pytest.raises(InvalidInput, match="must be numbers from 0 to 119"):
         figure_of({"clean": CLEAN}, frames=frames)
 

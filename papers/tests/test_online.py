@@ -27,8 +27,8 @@ def tracked(shape, name):
 @pytest.mark.parametrize("shape", ["ellipse", "parabola"])
 def test_a_constant_gain_tracks_a_rotating_distribution(shape):
     """Half a turn: seen over more than a full one, 11.1° and 11.5° at most."""
-    found = tracked(shape, "ours, constant gain")
-    assert found.worst_after(WARM_UP) < LIMIT
+    result = tracked(shape, "ours, constant gain")
+    assert result.worst_after(WARM_UP) < LIMIT
 
 
 def test_automatic_gain_with_forgetting_tracks_it():
@@ -42,22 +42,22 @@ def test_decaying_gain_does_not_track_it(shape):
 
 @pytest.mark.parametrize("start", ["rows", "random"])
 def test_it_converges_to_the_components_of_the_batch(start):
-    for found in converge(sizes=(1500,), init=start):
-        assert min(found.correlations) > 0.95, found
+    for result in converge(sizes=(1500,), init=start):
+        assert min(result.correlations) > 0.95, result
         # Shares mean little where the kernel is no inner product.
-        assert found.kernel == "tanh" or found.held > 0.995, found
+        assert result.kernel == "tanh" or result.held > 0.995, result
 
 
 def test_as_printed_it_approaches_the_components():
-    for (found,), gains in converge_as_printed(sizes=(1500,)):
-        assert 0.9 < min(found.correlations) <= 1, found
+    for (result,), gains in converge_as_printed(sizes=(1500,)):
+        assert 0.9 < min(result.correlations) <= 1, result
         assert len(gains) >= 3
 
 
 @pytest.mark.parametrize("as_printed", [True, False])
 def test_figures_6_and_7(as_printed):
     """A start far from all rows is orthogonal to them in double precision, and stays so."""
-    found = starts_of_figures_6_and_7(parabola(2000), as_printed=as_printed)
-    held = {start: one.held for start, _, one in found}
+    result = starts_of_figures_6_and_7(parabola(2000), as_printed=as_printed)
+    held = {start: one.held for start, _, one in result}
     assert held["distant"] < 1e-12
     assert held["covering"] > 0.9

@@ -73,7 +73,7 @@ def test_vectors_use_the_rows_of_their_scheme(nearest):
         PreimageScheme(2, nearest=nearest, **scheme).reduce(subspace, 6, weights)
         for scheme in ({"reuse": False, "second_pass": False}, {"second_pass": False}, {})
     ]
-    separate, reuse, second_pass = (found.subspace.coefficients != 0 for found in used)
+    separate, reuse, second_pass = (result.subspace.coefficients != 0 for result in used)
     blocks = np.repeat(np.arange(3), 2)
     np.testing.assert_array_equal(separate, blocks == np.arange(3)[:, None])
     np.testing.assert_array_equal(reuse, blocks <= np.arange(3)[:, None])

@@ -69,9 +69,9 @@ def results(method="KHA"):
 
 def experiment_result(**changes):
     spec = specs()["usps-kpca"].model_copy(update={"claims": CLAIMS, **changes})
-    found = results()
-    verdicts = tuple(evaluate_claim(claim, "quick", found.tables) for claim in spec.claims)
-    return ExperimentResult(spec, "quick", found, verdicts, tuple(draw(spec, found)))
+    actual = results()
+    verdicts = tuple(evaluate_claim(claim, "quick", actual.tables) for claim in spec.claims)
+    return ExperimentResult(spec, "quick", actual, verdicts, tuple(draw(spec, actual)))
 
 
 class Reader(HTMLParser):
@@ -143,10 +143,10 @@ def test_texts_are_escaped(result):
     nasty = dict.fromkeys(["sentence", "paper", "note", "title", "about", "figure"], NASTY)
     claim = result.spec.claims[0].model_copy(update=nasty)
     spec = result.spec.model_copy(update={"id": "x", **nasty})
-    found = results(method=NASTY)
+    actual = results(method=NASTY)
     picture = Picture("a.png", b"", NASTY)
     verdict = replace(result.verdicts[0], claim=claim, ours=NASTY)
-    spoilt = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
+    spoilt = ExperimentResult(spec, NASTY, actual, (verdict,), (picture,))
     failed = ExperimentResult(spec, NASTY, None, (verdict,), (), NASTY)
     html = page([spoilt, failed])
     assert not [element for element in Reader(html).all("img") if "onerror" in element]

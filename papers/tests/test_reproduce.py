@@ -14,15 +14,15 @@ from papers.tests.command_line import ikpca_papers
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduced")
-    said = ikpca_papers("reproduce", "toy-contours", "--quick", "--out", out, "--jobs", 1)
-    assert said.code == 0, said.err
-    return out, said
+    captured = ikpca_papers("reproduce", "toy-contours", "--quick", "--out", out, "--jobs", 1)
+    assert captured.code == 0, captured.err
+    return out, captured
 
 
 def test_run_writes_page_tables_and_figures(small):
-    out, said = small
+    out, captured = small
     page = out / "quick" / "index.html"
-    assert said.out.splitlines()[-1] == f"Page: {page}"
+    assert captured.out.splitlines()[-1] == f"Page: {page}"
     assert page.read_text(encoding="utf-8").count("<section") == len(specs())
     folder = out / "quick" / "toy-contours"
     assert {"results.json", "correlations.csv", "toy-contours-1-contours.png"} <= {
@@ -47,18 +47,18 @@ def test_second_run_uses_stored_results(small, monkeypatch):
 
     monkeypatch.setattr(runner, "_run_part", refuse)
     before = (out / "quick" / "index.html").read_bytes()
-    said = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--json")
-    assert said.code == 0
-    assert said.err == ""
+    captured = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--json")
+    assert captured.code == 0
+    assert captured.err == ""
     assert (out / "quick" / "index.html").read_bytes() == before
-    assert said.out == (out / "quick" / "claims.json").read_text(encoding="utf-8")
+    assert captured.out == (out / "quick" / "claims.json").read_text(encoding="utf-8")
 
 
 def test_quiet_prints_the_page_and_nothing_else(small):
     out, _ = small
-    said = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet")
-    assert said.out == f"Page: {out / 'quick' / 'index.html'}\n"
-    assert said.err == ""
+    captured = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet")
+    assert captured.out == f"Page: {out / 'quick' / 'index.html'}\n"
+    assert captured.err == ""
 
 
 def test_verdicts_are_recorded(small, tmp_path):
@@ -73,9 +73,9 @@ def test_verdicts_are_recorded(small, tmp_path):
 
 
 def test_lists_every_experiment():
-    said = ikpca_papers("reproduce", "--list", "--json")
-    assert said.code == 0
-    assert {one["id"] for one in json.loads(said.out)} == set(specs())
+    captured = ikpca_papers("reproduce", "--list", "--json")
+    assert captured.code == 0
+    assert {one["id"] for one in json.loads(captured.out)} == set(specs())
     assert "usps-kpca" in ikpca_papers("reproduce", "--list").out
 
 
@@ -92,28 +92,28 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_errors_are_one_sentence_and_write_nothing(tmp_path, mistake):
     arguments, sentence = MISTAKES[mistake]
-    said = ikpca_papers("reproduce", *arguments, "--out", tmp_path / "out")
-    assert said.code == 2
-    assert sentence in said.err
-    assert len(said.err.splitlines()) == 1
+    captured = ikpca_papers("reproduce", *arguments, "--out", tmp_path / "out")
+    assert captured.code == 2
+    assert sentence in captured.err
+    assert len(captured.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_results_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path / "file" / "below")
-    assert said.code == 2
-    assert said.err.startswith(f"ikpca-papers reproduce: --out {tmp_path / 'file' / 'below'}: ")
+    captured = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path / "file" / "below")
+    assert captured.code == 2
+    assert captured.err.startswith(f"ikpca-papers reproduce: --out {tmp_path / 'file' / 'below'}: ")
 
 
 def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("IKPCA_OFFLINE", "1")
     monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
-    said = ikpca_papers("reproduce", "lena-multipatch", "--real", "--data", tmp_path, "--out",
+    captured = ikpca_papers("reproduce", "lena-multipatch", "--real", "--data", tmp_path, "--out",
                  tmp_path / "out")  # fmt: skip
-    assert said.code == 1
-    assert "test_images_512" in said.err
-    assert len(said.err.splitlines()) == 1
+    assert captured.code == 1
+    assert "test_images_512" in captured.err
+    assert len(captured.err.splitlines()) == 1
 
 
 def test_experiments_without_data_do_not_stop_the_others(tmp_path, monkeypatch):
@@ -133,17 +133,18 @@ def test_interrupt_prints_how_to_resume(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "_run_part", interrupted)
-    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
-    assert said.code == 130
+    captured = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
+    assert captured.code == 130
     assert (
-        f"finished parts are kept in {tmp_path / 'quick'}: run the same command again" in said.err
+        f"finished parts are kept in {tmp_path / 'quick'}: run the same command again"
+        in captured.err
     )
 
 
 def test_failure_is_on_the_page_and_in_the_exit_status(tmp_path, monkeypatch):
     reason = "toy-contours, contours: ValueError: no luck"
     monkeypatch.setattr(runner, "_run_part", lambda *arguments: ("toy-contours", reason))
-    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
-    assert said.code == 1
-    assert said.err == f"ikpca-papers reproduce: {reason}\n"
+    captured = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
+    assert captured.code == 1
+    assert captured.err == f"ikpca-papers reproduce: {reason}\n"
     assert reason in (tmp_path / "quick" / "index.html").read_text(encoding="utf-8")

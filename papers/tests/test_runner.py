@@ -109,22 +109,22 @@ def written(job):
 
 
 def test_tables_are_written_as_csv_and_json_with_what_they_were_made_with(job):
-    asked = job(seed=4)
-    assert run_jobs([asked]) == {}
-    found = asked.folder.read()
-    assert [row["square"] for row in found.tables["squares"]] == [1, 4, 9]
-    assert found.tables["total"] == [{"sum": 14}]
-    lines = csv.DictReader((asked.folder.folder / "squares.csv").read_text().splitlines())
+    task = job(seed=4)
+    assert run_jobs([task]) == {}
+    result = task.folder.read()
+    assert [row["square"] for row in result.tables["squares"]] == [1, 4, 9]
+    assert result.tables["total"] == [{"sum": 14}]
+    lines = csv.DictReader((task.folder.folder / "squares.csv").read_text().splitlines())
     assert [float(line["square"]) for line in lines] == [1, 4, 9]
-    document = found.document
+    document = result.document
     assert document["seed"] == 4
     assert document["settings"] == {"numbers": [1, 2, 3]}
-    assert document["data"]["sha256"] == asked.request.inputs.checksum
+    assert document["data"]["sha256"] == task.request.inputs.checksum
     assert {"python", "numpy", "ikpca"} <= set(document["versions"])
     assert all(part["threads"] >= 1 for part in document["parts"])
-    assert found.arrays["number 3"]["picture"].tolist() == [[3, 3], [3, 3]]
+    assert result.arrays["number 3"]["picture"].tolist() == [[3, 3], [3, 3]]
     # JSON has no NaN or infinity.
-    assert found.tables["squares"][0]["nothing"] is None
+    assert result.tables["squares"][0]["nothing"] is None
 
 
 def test_finished_parts_are_not_run_again(job, tmp_path):
@@ -267,20 +267,20 @@ def test_parts_side_by_side_give_the_same_tables(job):
 
 
 def test_claims_hold_fail_or_are_not_run(job, spec):
-    asked = job()
+    task = job()
     assert [evaluate_claim(claim, "quick", None).status for claim in spec.claims] == [
         Status.NOT_RUN
     ] * 3
-    run_jobs([asked])
-    verdicts = [evaluate_claim(claim, "quick", asked.folder.read().tables) for claim in spec.claims]
+    run_jobs([task])
+    verdicts = [evaluate_claim(claim, "quick", task.folder.read().tables) for claim in spec.claims]
     assert [one.status for one in verdicts] == [Status.HOLDS, Status.FAILS, Status.NOT_RUN]
     assert [one.ours for one in verdicts] == ["9", "1 1, 3 9", "–"]
 
 
 def test_claims_are_judged_from_the_written_tables(job, spec, tmp_path):
-    asked = job()
-    run_jobs([asked])
-    path = asked.folder.folder / "results.json"
+    task = job()
+    run_jobs([task])
+    path = task.folder.folder / "results.json"
     document = json.loads(path.read_text())
     document["tables"]["squares"][2]["square"] = 8.0
     path.write_text(json.dumps(document))
@@ -289,8 +289,8 @@ def test_claims_are_judged_from_the_written_tables(job, spec, tmp_path):
 
 
 def test_seeds_and_versions_aside_two_runs_write_the_same_json(job):
-    def without_costs(asked):
-        document = dict(asked.folder.read().document)
+    def without_costs(task):
+        document = dict(task.folder.read().document)
         parts = [{key: part[key] for key in ("part", "file", "threads")}
                  for part in document.pop("parts")]  # fmt: skip
         return json.dumps([document, parts])

@@ -12,8 +12,8 @@ SOURCE = Path(ikpca_papers.__file__).parent
 
 
 def test_no_file_can_run_code():
-    found = {path: list(offences(path.read_text(), path)) for path in SOURCE.rglob("*.py")}
-    assert not {path: what for path, what in found.items() if what}
+    result = {path: list(offences(path.read_text(), path)) for path in SOURCE.rglob("*.py")}
+    assert not {path: what for path, what in result.items() if what}
 
 
 def test_downloads_go_below_the_cache_and_have_checksums():

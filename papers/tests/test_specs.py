@@ -79,14 +79,14 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_errors_name_the_file(tmp_path, fault):
-    text, said = FAULTS[fault]
+    text, message = FAULTS[fault]
     path = tmp_path / "one.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput) as refused:
         read_spec(path)
     sentence = str(refused.value)
     assert sentence.startswith("one.toml: ")
-    assert re.search(said, sentence), sentence
+    assert re.search(message, sentence), sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
 
@@ -117,7 +117,9 @@ def test_small_sizes_need_no_downloads(name):
     ("typed", "meant"), [("usps-pca", "usps-kpca"), ("Motion", "motion"), ("faces", None)]
 )
 def test_unknown_experiment_suggests_the_nearest(typed, meant):
-    with pytest.raises(InvalidInput, match=re.escape(f"there is no experiment {typed!r}")) as said:
+    with pytest.raises(
+        InvalidInput, match=re.escape(f"there is no experiment {typed!r}")
+    ) as raised:
         find_spec(typed)
     if meant is not None:
-        assert f"did you mean {meant!r}" in str(said.value)
+        assert f"did you mean {meant!r}" in str(raised.value)

@@ -38,17 +38,19 @@ def test_memory_stays_flat_after_warm_up(cost):
 
 
 def test_exponents_of_the_printed_table():
-    found = {name: parabola.Duration(name, (1, 2), (1.0, 4.0)) for name in parabola.TABLE_1_SECONDS}
-    assert found["batch"].paper_exponent == pytest.approx(3.04, abs=0.005)
-    assert found["incremental"].paper_exponent == pytest.approx(0.99, abs=0.005)
-    assert found["KHA"].paper_exponent == pytest.approx(1.58, abs=0.005)
-    assert found["KHA"].exponent == pytest.approx(2)
+    result = {
+        name: parabola.Duration(name, (1, 2), (1.0, 4.0)) for name in parabola.TABLE_1_SECONDS
+    }
+    assert result["batch"].paper_exponent == pytest.approx(3.04, abs=0.005)
+    assert result["incremental"].paper_exponent == pytest.approx(0.99, abs=0.005)
+    assert result["KHA"].paper_exponent == pytest.approx(1.58, abs=0.005)
+    assert result["KHA"].exponent == pytest.approx(2)
 
 
 def test_all_methods_of_table_1_run():
-    found = parabola.durations(rows=(60, 90), repeats=1)
-    assert [row.method.split(",")[0] for row in found[:3]] == ["batch", "incremental", "KHA"]
-    assert all(min(row.seconds) > 0 for row in found)
+    result = parabola.durations(rows=(60, 90), repeats=1)
+    assert [row.method.split(",")[0] for row in result[:3]] == ["batch", "incremental", "KHA"]
+    assert all(min(row.seconds) > 0 for row in result)
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +120,11 @@ def test_the_roll_streams_to_the_components_that_batch_separates():
 
 def test_the_papers_scheme_on_a_small_roll():
     X, along, _ = manifolds.perforated_swiss_roll(240)
-    found = manifolds.compare(
+    result = manifolds.compare(
         "Swiss roll", X, along, 3, parabola.RBF, PaperIncrementalPCA(parabola.RBF, 20, 5)
     )
-    assert found.library_rows <= 105
-    assert found.correlations.min() > 0.99
+    assert result.library_rows <= 105
+    assert result.correlations.min() > 0.99
 
 
 def test_the_videos_stream_to_nearly_the_same_components(data_folder):

@@ -82,9 +82,9 @@ def test_arguments_are_not_modified(fitted):
 def test_a_list_and_a_stack_are_image_by_image(fitted):
     low = [box_mean(image, 2) for image in waves()]
     for many in (low, tuple(low), np.array(low)):
-        found = fitted.transform(many)
-        assert len(found) == 2
-        for one, image in zip(found, low, strict=True):
+        result = fitted.transform(many)
+        assert len(result) == 2
+        for one, image in zip(result, low, strict=True):
             np.testing.assert_allclose(one, fitted.transform(image), atol=1e-9)
     np.testing.assert_array_equal(fitted.transform(low[0].tolist()), fitted.transform(low[0]))
 
@@ -105,17 +105,17 @@ def test_integers_are_read_as_numbers():
 
 
 def test_search_reports_and_uses_the_best_gamma():
-    found = model(gamma="auto").fit(waves())
-    assert len(found.gamma_search_) == 7
-    assert found.gamma_ == min(found.gamma_search_, key=lambda pair: pair[1])[0]
+    result = model(gamma="auto").fit(waves())
+    assert len(result.gamma_search_) == 7
+    assert result.gamma_ == min(result.gamma_search_, key=lambda pair: pair[1])[0]
     assert model().fit(waves()).gamma_search_ == []
 
 
 @pytest.mark.parametrize("level", [0.0, 0.3])
 def test_a_constant_image_stays_nearly_constant(level):
     images = [*waves(), np.zeros((20, 20)), np.full((20, 20), 0.3)]
-    found = model(n_components=30, gamma="auto").fit(images).transform(np.full((9, 9), level))
-    assert np.abs(found - level).max() < 0.1
+    result = model(n_components=30, gamma="auto").fit(images).transform(np.full((9, 9), level))
+    assert np.abs(result - level).max() < 0.1
 
 
 def test_consistent_result_has_the_given_means(fitted):
@@ -130,10 +130,10 @@ def test_whole_images_are_single_windows():
     rng = np.random.default_rng(0)
     prototypes = np.kron(rng.uniform(size=(3, 2, 2)), np.ones((3, 3)))
     faces = rng.dirichlet(np.ones(3), 60) @ prototypes.reshape(3, -1)
-    found = model(patch=None, factor=3, n_components=4, gamma="auto").fit(faces.reshape(-1, 6, 6))
-    assert found.patch_shape_ == (6, 6)
-    assert found.n_patches_ == 60
-    restored = found.transform(box_mean(faces[0].reshape(6, 6), 3))
+    result = model(patch=None, factor=3, n_components=4, gamma="auto").fit(faces.reshape(-1, 6, 6))
+    assert result.patch_shape_ == (6, 6)
+    assert result.n_patches_ == 60
+    restored = result.transform(box_mean(faces[0].reshape(6, 6), 3))
     np.testing.assert_allclose(restored, faces[0].reshape(6, 6), atol=0.02)
 
 
@@ -159,8 +159,8 @@ BAD_TRAINING_IMAGES = [
 
 
 def test_training_images_that_are_refused(subtests):
-    for images, said in BAD_TRAINING_IMAGES:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for images, message in BAD_TRAINING_IMAGES:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             model().fit(images)
 
 
@@ -194,8 +194,8 @@ BAD_PARAMETERS = [
 
 
 def test_parameters_that_are_refused(subtests):
-    for parameters, said in BAD_PARAMETERS:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for parameters, message in BAD_PARAMETERS:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             model(**parameters).fit(waves())
 
 
@@ -216,8 +216,8 @@ BAD_IMAGES = [
 
 
 def test_images_that_are_refused(fitted, subtests):
-    for image, said in BAD_IMAGES:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for image, message in BAD_IMAGES:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             fitted.transform(image)
 
 
@@ -250,11 +250,11 @@ def test_shrinking_undoes_enlarging(shape, channels, factor):
 def test_the_consistent_image_is_the_nearest_with_the_given_means(shape, channels, factor):
     low = image_of((*shape, *channels))
     large = image_of((factor * shape[0], factor * shape[1], *channels), seed=1)
-    found = make_consistent(large, low)
-    np.testing.assert_allclose(box_mean(found, factor), low, atol=1e-12)
+    result = make_consistent(large, low)
+    np.testing.assert_allclose(box_mean(result, factor), low, atol=1e-12)
     # Nearest: the change has no part along the images whose means are zero.
     np.testing.assert_allclose(
-        found - large, enlarge(box_mean(found - large, factor), factor), atol=1e-12
+        result - large, enlarge(box_mean(result - large, factor), factor), atol=1e-12
     )
 
 
@@ -328,6 +328,6 @@ REFUSED = [
 
 
 def test_arguments_that_are_refused(subtests):
-    for call, said in REFUSED:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for call, message in REFUSED:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             call()

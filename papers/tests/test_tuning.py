@@ -46,8 +46,8 @@ def test_the_search_finds_the_best_gain_that_does_not_diverge(start):
 
 
 def test_the_search_also_looks_above_a_start_that_diverges():
-    found, _ = search_gain(lambda gain: math.inf if gain < 20 else gain, start=0)
-    assert found == 20
+    result, _ = search_gain(lambda gain: math.inf if gain < 20 else gain, start=0)
+    assert result == 20
 
 
 def test_a_search_in_which_every_run_diverges_ends():

@@ -63,13 +63,13 @@ def test_findings_name_claims():
 
 @pytest.mark.parametrize("paper", CONTENTS)
 def test_every_figure_and_table_of_a_paper_has_an_experiment(paper):
-    found = {
+    result = {
         (kind, int(number))
         for one in specs().values() if one.paper.startswith(paper)
         for kind, numbers in re.findall(r"(figure|table)s? ([\d, and]+)", one.figure)
         for number in re.findall(r"\d+", numbers)
     }  # fmt: skip
-    assert found == {
+    assert result == {
         (kind, number)
         for kind, count in CONTENTS[paper].items()
         for number in range(1, count + 1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -19,7 +21,7 @@ from ikpca.kernels import Floats
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["ColumnEncoder", "ColumnOptions", "Table", "find_columns"]
+__all__ = ["ColumnEncoder", "Table", "choose_columns", "find_columns"]
 
 #: Numbers or texts of a column.
 Cells: TypeAlias = NDArray[Any]
@@ -31,7 +33,7 @@ EMPTY_CELLS = frozenset(
 #: Maximum number of names in a message.
 _MAX_NAMES = 8
 #: Rows that are checked at a time.
-_STRIP_ROWS = 65536
+_STRIP_ROWS = 8192
 #: Ratio of standard deviations from which standardizing is recommended.
 _SPREAD_RATIO = 10.0
 #: Maximum number of values of a text column.
@@ -51,30 +53,27 @@ class Header(NamedTuple):
 
 
 class ColumnChoice(NamedTuple):
-    """Columns to read; ``texts`` are those of text, or None if cells decide."""
+    """Columns to read; the first filled cell of a column decides on ``is_text`` by default."""
 
     features: Sequence[str]
     ids: Sequence[str] = ()
-    texts: Collection[str] | None = None
+    is_text: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """Chosen columns of a file."""
 
-    #: Numbers, NaN for empty cells; in a text column indices of ``texts``.
-    rows: Floats
-    #: Names of the columns, or their numbers from 1 in a table without names.
-    names: tuple[str, ...]
+    #: Numbers and text, NaN for empty cells; the index numbers the rows, or the lines of a text.
+    frame: DataFrame
+    #: Columns that identify rows, which are not part of ``frame``.
+    ids: DataFrame
+    source: str = "the table"
+    unit: str = "row"
     #: Number of all columns of a table without names, otherwise None.
     n_columns: int | None = None
-    #: Columns that identify rows, which are not part of ``rows``.
-    ids: Mapping[str, Cells] = field(default_factory=dict)
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    source: str = "the table"
-    #: Numbers of the rows, or lines, in the file; by default consecutive from 1.
-    numbers: NDArray[np.int64] | None = None
-    unit: str = "row"
+    #: Numbers of ``frame``, if they are an array, which may be memory-mapped.
+    array: Floats | None = None
 
     @classmethod
     def from_chunks(
@@ -85,99 +84,92 @@ class Table:
         source: str,
         *,
         unit: str = "row",
-        dtype: type[np.floating[Any]] = np.float64,
         decimal: str = ".",
     ) -> Self:
         """Return the chosen columns of data frames, which are indexed by numbers of rows."""
-        features, ids, texts = choice
-        columns = {
-            name: _Column(None if texts is None else name in texts, decimal) for name in features
-        }
-        parts, id_parts, numbers = [], [], []
+        import pandas
+
+        n_columns = None if header.is_named else len(header.names)
+        features, is_text = choice.features, dict(choice.is_text)
+        parts, id_parts = [], []
         for chunk in chunks:
-            rows = np.empty((len(chunk), len(features)), dtype=dtype)
-            for at, (name, column) in enumerate(columns.items()):
-                rows[:, at], bad = column.convert(chunk[name])
-                if bad is not None:
-                    label = repr(name) if header.is_named else name
-                    cell = str(chunk[name].iloc[bad])
-                    remedy = "correct it, or leave out the row or the column"
-                    raise InvalidInput(
-                        f"{source}, {unit} {chunk.index[bad]}, column {label}: {cell[:40]!r} is "
-                        f"not a number; {'write decimals with a point' if ',' in cell else remedy}."
-                    )
-            parts.append(rows)
-            id_parts.append(chunk[[*ids]].to_numpy(dtype=object))
-            numbers.append(chunk.index.to_numpy(dtype=np.int64))
+            table = cls(chunk, chunk[[*choice.ids]].astype(object), source, unit, n_columns)
+            columns = {name: table._convert(name, is_text, decimal) for name in features}
+            parts.append(pandas.DataFrame(columns, index=chunk.index))
+            id_parts.append(table.ids)
         if not sum(map(len, parts)):
             raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-        return cls(
-            np.concatenate(parts),
-            tuple(features),
-            None if header.is_named else len(header.names),
-            dict(zip(ids, np.concatenate(id_parts).T, strict=True)),
-            {name: tuple(column.texts) for name, column in columns.items() if column.is_text},
-            source,
-            np.concatenate(numbers),
-            unit,
+        return replace(table, frame=pandas.concat(parts), ids=pandas.concat(id_parts))
+
+    def _convert(self, name: str, is_text: dict[str, bool], decimal: str) -> Series:
+        """Return numbers, or text if the first filled cell is; empty cells become NaN."""
+        cells = self.frame[name]
+        if not is_text.get(name) and (decimal == "." or is_numeric(cells.dtype)):
+            # As exact as float(), unlike the functions of pandas; some cells may be empty or text.
+            with suppress(TypeError, ValueError):
+                numbers = cells.astype(float_type([cells.dtype]))
+                if numbers.notna().any():
+                    is_text[name] = False
+                return numbers
+        cells = cells.astype(object).astype(str).astype(object).str.strip()
+        cells = cells.where(~cells.isin(EMPTY_CELLS), np.nan)
+        # A point beside decimal commas groups digits, and is not a decimal point.
+        numbers = cells if decimal == "." else cells.str.translate(_DECIMAL_COMMAS)
+        filled = numbers.dropna()
+        if len(filled):
+            is_text.setdefault(name, not is_number(filled.iloc[0]))
+        if is_text.get(name):
+            return cells
+        with suppress(ValueError):
+            return numbers.astype(np.float64)
+        row = next(row for row, cell in filled.items() if not is_number(cell))
+        remedy = "correct it, or leave out the row or the column"
+        raise InvalidInput(
+            f"{self.place(row, name)}: {cells[row][:40]!r} is not a number; "
+            f"{'write decimals with a point' if ',' in cells[row] else remedy}."
         )
 
     @property
-    def row_numbers(self) -> NDArray[np.int64]:
-        """Numbers of the rows, or lines, in the file."""
-        return np.arange(1, len(self.rows) + 1) if self.numbers is None else self.numbers
+    def rows(self) -> Floats:
+        """Numbers of a table without text, row by row in memory."""
+        if self.array is not None:
+            return self.array
+        return np.ascontiguousarray(self.frame, dtype=float_type(self.frame.dtypes))
 
-    def place(self, row: int, column: int) -> str:
+    def with_rows(self, rows: Floats, names: Sequence[str]) -> Self:
+        """Return the table with other columns."""
+        from pandas import DataFrame
+
+        frame = DataFrame(rows, self.frame.index, [*names], copy=False)
+        return replace(self, frame=frame, array=rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, or their numbers from 1 in a table without names."""
+        return tuple(self.frame.columns)
+
+    @property
+    def texts(self) -> list[str]:
+        """Names of the columns of text."""
+        return [name for name, dtype in self.frame.dtypes.items() if not is_numeric(dtype)]
+
+    def place(self, row: int, name: str) -> str:
         """Return file, line or row, and column of a cell, for messages."""
-        name = self.names[column] if self.n_columns else repr(self.names[column])
-        return f"{self.source}, {self.unit} {self.row_numbers[row]}, column {name}"
+        label = repr(name) if self.n_columns is None else name
+        return f"{self.source}, {self.unit} {row}, column {label}"
 
-    def check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
+    def check_cells(self, is_bad: Callable[[DataFrame], DataFrame], rule: str) -> None:
         """Raise an error for the first bad cell."""
-        for start in range(0, len(self.rows), _STRIP_ROWS):
-            bad = is_bad(self.rows[start : start + _STRIP_ROWS])
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
+        for start in range(0, len(self.frame), _STRIP_ROWS):
+            bad = is_bad(self.frame.iloc[start : start + _STRIP_ROWS])
+            if bad.to_numpy().any():
+                row, column = np.argwhere(bad.to_numpy())[0]
+                raise InvalidInput(f"{self.place(bad.index[row], bad.columns[column])}: {rule}.")
 
 
-@dataclass
-class _Column:
-    """Column that is read in chunks; it is text if its first filled cell is."""
-
-    is_text: bool | None
-    decimal: str
-    texts: dict[str, int] = field(default_factory=dict)
-
-    def convert(self, cells: Series) -> tuple[Floats, int | None]:
-        """Return numbers or indices of texts, NaN for empty cells, and the first bad cell."""
-        if not self.is_text and self.decimal == "." and cells.dtype.kind in "fiubO":
-            try:
-                values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-            except (TypeError, ValueError):
-                # Some cells are empty or text.
-                pass
-            else:
-                if not np.isnan(values).all():
-                    self.is_text = False
-                return values, None
-        texts = cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
-        filled = np.flatnonzero(~texts.isin(EMPTY_CELLS))
-        texts = texts.iloc[filled]
-        # A point beside decimal commas groups digits, and is not a decimal point.
-        numbers = texts if self.decimal == "." else texts.str.translate(_DECIMAL_COMMAS)
-        if self.is_text is None and len(filled):
-            self.is_text = not is_number(numbers.iloc[0])
-        values = np.full(len(cells), np.nan)
-        if self.is_text:
-            values[filled] = [self.texts.setdefault(text, len(self.texts)) for text in texts]
-            return values, None
-        try:
-            # As exact as float(), unlike the functions of pandas.
-            values[filled] = numbers.to_numpy(dtype=object).astype(np.float64)
-        except ValueError:
-            return values, filled[[is_number(text) for text in numbers].index(False)]
-        return values, None
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Return True for the type of a column of numbers, False for that of text."""
+    return dtype.kind in "fiub"
 
 
 def is_number(cell: str) -> bool:
@@ -191,7 +183,7 @@ def is_number(cell: str) -> bool:
 
 def float_type(dtypes: Iterable[np.dtype[Any]]) -> type[np.floating[Any]]:
     """Return float32 if it represents every value of the numbers, otherwise float64."""
-    numeric = [dtype for dtype in dtypes if dtype.kind in "fiub"]
+    numeric = [*filter(is_numeric, dtypes)]
     is_small = all(dtype.itemsize <= 2 or dtype == np.float32 for dtype in numeric)
     return np.float32 if numeric and is_small else np.float64
 
@@ -231,30 +223,25 @@ def find_columns(text: str, names: Sequence[str], source: str) -> list[str]:
     return [name for name in names if name in chosen]
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
-    """Options of a fit for the columns of a table, as on the command line."""
-
-    columns: str | None = None
-    drop: str | None = None
-    ids: str | None = None
-    standardize: bool = False
-    missing: str = "error"
-    one_hot: bool = False
-
-    def choose(self, header: Header, source: str) -> ColumnChoice:
-        """Choose the columns to read; an index column identifies rows unless it is chosen."""
-        chosen, dropped, ids = (
-            [] if text is None else find_columns(text, header.names, source)
-            for text in (self.columns, self.drop, self.ids)
-        )
-        index = header.index_column
-        if self.ids is None and index is not None and index not in chosen:
-            ids = [index]
-        features = [name for name in chosen or header.names if name not in {*dropped, *ids}]
-        if not features:
-            raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
-        return ColumnChoice(features, ids)
+def choose_columns(
+    header: Header,
+    source: str,
+    columns: str | None = None,
+    drop: str | None = None,
+    ids: str | None = None,
+) -> ColumnChoice:
+    """Choose the columns of a fit; an index column identifies rows unless it is chosen."""
+    chosen, dropped, id_columns = (
+        [] if text is None else find_columns(text, header.names, source)
+        for text in (columns, drop, ids)
+    )
+    index = header.index_column
+    if ids is None and index is not None and index not in chosen:
+        id_columns = [index]
+    features = [name for name in chosen or header.names if name not in {*dropped, *id_columns}]
+    if not features:
+        raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
+    return ColumnChoice(features, id_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,15 +261,15 @@ class ColumnEncoder:
         Values of the text columns.
     fills : dict of str to float or str
         Values that replace empty cells, for ``missing="median"``.
-    means, scales : ndarray, optional
-        Of the encoded columns, if they are standardized.
+    means, scales : dict of str to float
+        Of the columns of numbers, if they are standardized.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ikpca.columns import ColumnEncoder, ColumnOptions, Table
-    >>> table = Table(np.array([[1.0, 10.0], [3.0, 30.0]]), ("a", "b"))
-    >>> encoded, encoder = ColumnEncoder.fit(table, ColumnOptions(standardize=True))
+    >>> import pandas
+    >>> from ikpca.columns import ColumnEncoder, Table
+    >>> frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [10.0, 30.0]})
+    >>> encoded, encoder = ColumnEncoder.fit(Table(frame, frame[[]]), standardize=True)
     >>> encoded.rows
     array([[-1., -1.],
            [ 1.,  1.]])
@@ -296,34 +283,40 @@ class ColumnEncoder:
     missing: str = "error"
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fills: Mapping[str, float | str] = field(default_factory=dict)
-    means: NDArray[np.float64] | None = None
-    scales: NDArray[np.float64] | None = None
+    means: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, table: Table, options: ColumnOptions) -> tuple[Table, Self]:
-        """Return the encoded table, whose rows may be overwritten, and the encoder."""
-        if table.texts and not options.one_hot:
-            example = next(iter(table.texts.values()))[0][:40]
+    def fit(
+        cls,
+        table: Table,
+        *,
+        standardize: bool = False,
+        missing: str = "error",
+        one_hot: bool = False,
+    ) -> tuple[Table, Self]:
+        """Return the encoded table, and the encoder."""
+        if table.texts and not one_hot:
+            example = table.frame[table.texts[0]].dropna().iloc[0][:40]
             raise InvalidInput(
                 f"{table.source}: text such as {example!r} in {list_names(table.texts)}; pass "
                 f"--drop {','.join(table.texts)}, or --one-hot."
             )
-        fills = _fills(table) if options.missing == "median" else {}
-        encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
+        fills = _fills(table) if missing == "median" else {}
+        encoder = cls(table.names, table.n_columns, tuple(table.ids), missing, fills=fills)
         table = encoder._fill(table)
-        if len(table.rows) < 2:
+        if len(table.frame) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        table = encoder.encode(table)
-        # Rounding gives a constant column a small deviation.
-        deviations = {
-            name: float(column.std(dtype=np.float64)) if column.min() < column.max() else 0.0
-            for name, (column, *_) in encoder._split(table.rows)
-            if name not in encoder.categories
-        }
-        if not options.standardize:
+        means, deviations = {}, {}
+        for name, cells in table.frame.drop(columns=table.texts).items():
+            column = cells.to_numpy(np.float64)
+            means[name] = float(column.mean())
+            # Rounding gives a constant column a small deviation.
+            deviations[name] = float(column.std()) if column.min() < column.max() else 0.0
+        if not standardize:
             _warn_of_spread(deviations)
-            return table, encoder
+            return encoder.encode(table), encoder
         constant = [name for name, deviation in deviations.items() if not deviation]
         if constant:
             warnings.warn(
@@ -331,13 +324,9 @@ class ColumnEncoder:
                 "the mean is subtracted",
                 stacklevel=2,
             )
-        means, scales = np.zeros(table.rows.shape[1]), np.ones(table.rows.shape[1])
-        for name, at in zip(encoder.names, encoder._starts, strict=True):
-            if name in deviations:
-                means[at] = table.rows[:, at].mean(dtype=np.float64)
-                scales[at] = deviations[name] or 1.0
+        scales = {name: deviation or 1.0 for name, deviation in deviations.items()}
         encoder = replace(encoder, means=means, scales=scales)
-        return replace(table, rows=encoder._standardize(table.rows)), encoder
+        return encoder.encode(table), encoder
 
     @property
     def _starts(self) -> list[int]:
@@ -363,7 +352,7 @@ class ColumnEncoder:
         A standardized column is named ``standardized(size)``, so that a model in Python raises an
         error for a data frame with the column ``size``.
         """
-        if self.means is not None:
+        if self.scales:
             return self._encoded_names("standardized({})")
         return self._encoded_names("{}") if self.n_columns is None else None
 
@@ -396,9 +385,8 @@ class ColumnEncoder:
                     "pass the columns of the fit."
                 )
         pairs = zip(features, self.names, strict=True)
-        return ColumnChoice(
-            features, id_columns, {own for own, name in pairs if name in self.categories}
-        )
+        is_text = {own: name in self.categories for own, name in pairs}
+        return ColumnChoice(features, id_columns, is_text)
 
     def transform(self, frame: DataFrame) -> Floats:
         """Encode the columns of a data frame as in the fit.
@@ -419,56 +407,53 @@ class ColumnEncoder:
         return self.encode(Table.from_chunks([frame], header, choice, "the data frame")).rows
 
     def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
-        """Return a table of numbers without gaps; rows of the table may be overwritten.
+        """Return a table of numbers without gaps; the rows of an array may be overwritten.
 
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
-        pairs = zip(self.names, table.names, strict=True)
-        texts = {own: table.texts[name] for own, name in pairs if name in table.texts}
-        for name in self.categories:
-            if name not in texts:
+        from pandas import Index
+
+        for name, dtype in zip(self.names, table.frame.dtypes, strict=True):
+            if name in self.categories and is_numeric(dtype):
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        table = self._fill(replace(table, texts=texts))
-        rows = table.rows
-        if self.categories:
-            columns = [
-                self._one_hot(table, at, allow_unknown)
-                if name in self.categories
-                else rows[:, at : at + 1]
-                for at, name in enumerate(self.names)
-            ]
-            rows = np.hstack(columns)
+        table = self._fill(table)
         names = self._encoded_names("{}")
-        return replace(table, rows=self._standardize(rows), names=names, texts={})
-
-    def _one_hot(self, table: Table, at: int, allow_unknown: bool) -> Floats:
-        """Return a column of zeros and ones for each value; rows of unknown text are zero."""
-        texts, values = table.texts[self.names[at]], self.categories[self.names[at]]
-        positions = {value: position for position, value in enumerate(values)}
-        codes = table.rows[:, at].astype(np.intp)
-        places = np.array([positions.get(text, -1) for text in texts])[codes]
-        if not allow_unknown and places.min(initial=0) < 0:
-            row = int(places.argmin())
-            raise InvalidInput(
-                f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the fit, "
-                f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
-            )
-        return (places[:, None] == np.arange(len(values))).astype(table.rows.dtype)
+        if not self.categories and not self.scales:
+            return table.with_rows(table.rows, names)
+        if self.categories:
+            rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
+        else:
+            rows = np.require(table.rows, requirements="W")
+        pairs = zip(self._split(rows), table.frame.items(), strict=True)
+        for (name, columns), (own, cells) in pairs:
+            if name not in self.categories:
+                columns[0] = cells
+                columns[0] -= self.means.get(name, 0.0)
+                columns[0] /= self.scales.get(name, 1.0)
+                continue
+            values = self.categories[name]
+            codes = Index(values, dtype=object).get_indexer(cells)
+            if not allow_unknown and codes.min() < 0:
+                row = cells.index[codes.argmin()]
+                raise InvalidInput(
+                    f"{table.place(row, own)}: {cells[row][:40]!r} is not a value of the fit, "
+                    f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
+                )
+            columns[...] = codes == np.arange(len(values))[:, None]
+        return table.with_rows(rows, names)
 
     def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
 
         The value of a text column is that of its largest encoded column.
         """
-        if self.means is not None and self.scales is not None:
-            rows = rows * self.scales.astype(rows.dtype) + self.means.astype(rows.dtype)
         return {
             name: np.array(self.categories[name], dtype=object)[columns.argmax(axis=0)]
             if name in self.categories
-            else columns[0]
+            else columns[0] * self.scales.get(name, 1.0) + self.means.get(name, 0.0)
             for name, columns in self._split(rows)
         }
 
@@ -483,47 +468,38 @@ class ColumnEncoder:
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
-        table.check_cells(np.isinf, "is not finite; correct it or remove the row")
+        texts = table.texts
+        table.check_cells(
+            lambda frame: np.isinf(frame.drop(columns=texts)),
+            "is not finite; correct it or remove the row",
+        )
         if self.missing == "error":
             rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
-            table.check_cells(np.isnan, rule)
+            table.check_cells(lambda frame: frame.isna(), rule)
             return table
-        gaps: NDArray[np.bool_] = np.isnan(table.rows)
-        if not gaps.any():
+        n_gaps = table.frame.isna().sum()
+        if not n_gaps.any():
             return table
         if self.missing == "drop":
-            kept: NDArray[np.bool_] = ~np.any(gaps, axis=1)
-            if not kept.any():
-                worst = table.names[int(gaps.sum(axis=0).argmax())]
+            frame = table.frame.dropna()
+            if frame.empty:
+                worst = n_gaps.idxmax()
                 raise InvalidInput(
                     f"{table.source}: every row has an empty cell, most of them in column "
                     f"{worst!r}; pass --drop {worst}, or --missing median."
                 )
             warnings.warn(
-                f"{table.source}: {int((~kept).sum())} of {len(kept)} rows have empty cells and "
-                "are left out",
+                f"{table.source}: {len(table.frame) - len(frame)} of {len(table.frame)} rows have "
+                "empty cells and are left out",
                 stacklevel=2,
             )
-            ids = {name: values[kept] for name, values in table.ids.items()}
-            return replace(table, rows=table.rows[kept], ids=ids, numbers=table.row_numbers[kept])
-        rows, texts = _writeable(table.rows), dict(table.texts)
-        for at in np.flatnonzero(gaps.any(axis=0)):
-            name = self.names[at]
-            fill = self.fills[name]
-            if isinstance(fill, str):
-                # The stored value may not occur in this table.
-                texts[name] = (*texts[name], fill)
-                fill = texts[name].index(fill)
-            rows[gaps[:, at], at] = fill
-        return replace(table, rows=rows, texts=texts)
-
-    def _standardize(self, rows: Floats) -> Floats:
-        if self.means is None or self.scales is None:
-            return rows
-        rows = _writeable(rows)
-        rows -= self.means.astype(rows.dtype)
-        rows /= self.scales.astype(rows.dtype)
-        return rows
+            return replace(table, frame=frame, ids=table.ids.loc[frame.index], array=None)
+        filled = {
+            own: cells.fillna(self.fills[name]).astype(cells.dtype)
+            for name, (own, cells) in zip(self.names, table.frame.items(), strict=True)
+            if n_gaps[own]
+        }
+        return replace(table, frame=table.frame.assign(**filled), array=None)
 
 
 def _warn_of_spread(deviations: Mapping[str, float]) -> None:
@@ -540,30 +516,24 @@ def _warn_of_spread(deviations: Mapping[str, float]) -> None:
 def _fills(table: Table) -> dict[str, float | str]:
     """Return the median of each column of numbers and the most frequent value of text."""
     fills: dict[str, float | str] = {}
-    for name, column in zip(table.names, table.rows.T, strict=True):
-        filled = column[~np.isnan(column)]
-        if not len(filled):
+    for name, column in table.frame.items():
+        filled = column.dropna()
+        if filled.empty:
             raise InvalidInput(f"{table.source}: column {name!r} is empty; pass --drop {name}.")
-        if name in table.texts:
-            fills[name] = table.texts[name][int(np.bincount(filled.astype(np.intp)).argmax())]
-        else:
+        if is_numeric(column.dtype):
             fills[name] = float(np.median(filled))
+        else:
+            fills[name] = filled.value_counts(sort=False).idxmax()
     return fills
 
 
 def _categories(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the sorted values of each text column of a table without gaps."""
-    categories = {}
-    for name, texts in table.texts.items():
-        if len(texts) > _MAX_CATEGORIES:
+    categories = {name: tuple(sorted(table.frame[name].unique())) for name in table.texts}
+    for name, values in categories.items():
+        if len(values) > _MAX_CATEGORIES:
             raise InvalidInput(
-                f"{table.source}: column {name!r} has {len(texts)} different texts, more than "
+                f"{table.source}: column {name!r} has {len(values)} different texts, more than "
                 f"{_MAX_CATEGORIES}; pass --drop {name}, or --id {name}."
             )
-        codes = np.unique(table.rows[:, table.names.index(name)])
-        categories[name] = tuple(sorted(texts[int(code)] for code in codes))
     return categories
-
-
-def _writeable(rows: Floats) -> Floats:
-    return rows if rows.flags.writeable else np.array(rows)

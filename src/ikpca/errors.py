@@ -92,18 +92,6 @@ class DivergenceWarning(UserWarning):
     """
 
 
-class RecoveryWarning(UserWarning):
-    """A numerical problem was detected and corrected; the result is as accurate as without it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ikpca.errors import RecoveryWarning
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", RecoveryWarning)  # raise instead of warn
-    """
-
-
 class RankWarning(UserWarning):
     """Fewer nonzero components than requested.
 
@@ -188,26 +176,6 @@ def check_parameters(owner: object, rules: ParameterRules) -> None:
     """Raise an error for the first parameter of an object that violates its rule."""
     for name, rule in rules.items():
         rule.check(name, getattr(owner, name))
-
-
-def check_number(
-    name: str,
-    value: object,
-    rule: str,
-    remedy: str,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    open_low: bool = False,
-    integer: bool = False,
-) -> None:
-    """Raise an error unless an argument is a number of the right type in its interval."""
-    Number(rule, remedy, low, high, open_low, integer).check(name, value)
-
-
-def check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """Raise an error unless an argument is one of the choices."""
-    Choice(choices).check(name, value)
 
 
 def is_auto(value: object) -> TypeGuard[Literal["auto"]]:

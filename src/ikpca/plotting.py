@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import combinations, cycle
-from typing import Literal, TypeAlias
+from itertools import cycle
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,11 @@ from ikpca.solvers import PassRecord
 try:
     from matplotlib import colormaps, pyplot
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "matplotlib":
-        raise
-    raise ImportError("ikpca.plotting needs matplotlib; run: pip install 'ikpca[plot]'.") from None
+except ModuleNotFoundError as error:
+    raise ImportError("ikpca.plotting needs matplotlib; run: pip install 'ikpca[plot]'.") from error
 
 __all__ = [
     "components",
@@ -38,21 +36,19 @@ __all__ = [
     "scree",
 ]
 
-#: Name of a line style, or an offset and the lengths of dashes and gaps.
-DashPattern: TypeAlias = str | tuple[int, tuple[int, ...]]
 TEXT_COLOR = "0.1"
 MUTED_COLOR = "0.4"
 #: For reference data in the background.
 REFERENCE_COLOR = "0.8"
-#: Palette of Okabe and Ito, each color with its own dash pattern.
-LINE_STYLES: tuple[tuple[str, DashPattern], ...] = (
+#: Palette of Okabe and Ito, each color with its own line style.
+LINE_STYLES: tuple[tuple[str, str | tuple[int, tuple[int, ...]]], ...] = (
     ("#0072B2", "dashed"),
     ("#CC79A7", "dashdot"),
     ("#009E73", "solid"),
     ("#D55E00", (0, (6, 1, 1, 1, 1, 1))),
 )
 _BAR_COLOR, _SUM_COLOR = LINE_STYLES[0][0], LINE_STYLES[3][0]
-#: Line styles for more models than LINE_STYLES has entries.
+#: Quantities of a pass and their labels.
 _QUANTITIES = {
     "residual": "Largest residual  $\\|K\\mathrm{′}v - \\lambda v\\|\\,/\\,\\lambda_1$",
     "excess_error": "Excess error, estimated",
@@ -244,15 +240,13 @@ def projections(
     return ax
 
 
-def components(
-    model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12, n_std: float = 2.0
-) -> Figure:
+def components(model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12) -> Figure:
     """Plot components as pictures.
 
     A kernel component is a vector in feature space. The picture is the difference between the
-    pre-images of two points, the mean plus and minus ``n_std`` standard deviations along the
-    component: red where it increases pixels, blue where it decreases them. Linear models have
-    components in input space, which are plotted directly.
+    pre-images of two points, the mean plus and minus two standard deviations along the component:
+    red where it increases pixels, blue where it decreases them. Linear models have components in
+    input space, which are plotted directly.
 
     Parameters
     ----------
@@ -262,8 +256,6 @@ def components(
         Height and width of the pictures.
     number : int, default=12
         Maximum number of components.
-    n_std : float, default=2.0
-        Number of standard deviations from the mean.
 
     Returns
     -------
@@ -279,7 +271,7 @@ def components(
     6
     """
     check_is_fitted(model)
-    rows = _component_rows(model, number, n_std)
+    rows = _component_rows(model, number)
     if len(shape) != 2 or int(np.prod(shape)) != rows.shape[1]:
         rule = f"does not match the {rows.shape[1]} features of the rows"
         raise invalid_parameter("shape", shape, rule, "pass (height, width)")
@@ -299,13 +291,12 @@ def loadings(
     names: Sequence[str] | None = None,
     *,
     numbers: Sequence[int] = (0, 1),
-    n_std: float = 2.0,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot the effect of components on the features as a table of colors.
 
     The effect is that of :func:`components`: the difference between the pre-images of two points,
-    the mean plus and minus ``n_std`` standard deviations along the component.
+    the mean plus and minus two standard deviations along the component.
 
     Parameters
     ----------
@@ -315,8 +306,6 @@ def loadings(
         Names of the features; by default those of the fit, or numbers from 1.
     numbers : sequence of int, default=(0, 1)
         Indices of the components, counted from 0.
-    n_std : float, default=2.0
-        Number of standard deviations from the mean.
     ax : Axes, optional
         Axes to draw in; by default those of a new figure of pyplot.
 
@@ -336,7 +325,7 @@ def loadings(
     'alcohol'
     """
     check_is_fitted(model)
-    table = _component_rows(model, max(numbers) + 1, n_std)[[*numbers]].T
+    table = _component_rows(model, max(numbers) + 1)[[*numbers]].T
     if names is None:
         names = getattr(model, "feature_names_in_", [str(i + 1) for i in range(len(table))])
     ax = _resolve_axes(ax)
@@ -369,36 +358,20 @@ def score_page(
     labels: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
-    numbers: Sequence[int] = (0, 1),
+    pair: tuple[int, int] = (0, 1),
 ) -> Figure:
-    """Plot projections, explained variance and loadings of a model in one figure.
+    """Plot projections, explained variance and loadings of two components in one figure.
 
-    Arguments are those of :func:`projections` and :func:`loadings`; three components are plotted in
-    pairs. Loadings are left out if the model has no ``components_`` and no ``inverse_transform``.
+    Arguments are those of :func:`projections` and :func:`loadings`. Loadings are left out if the
+    model has no ``components_`` and no ``inverse_transform``.
     """
-    pairs = [*combinations(numbers, 2)]
-    if len(pairs) not in (1, 3):
-        raise invalid_parameter(
-            "numbers", numbers, "must be two or three components", "pass (0, 1)"
-        )
     # Without pyplot, which would open a window for the command line.
-    figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    areas: list[Figure | SubFigure] = [figure, figure]
-    if len(pairs) > 1:
-        areas = [*figure.subfigures(2, 1, squeeze=False).flat]
-    above, below = areas
-    # Axes in a row must share a grid: a layout arranges each grid on its own.
-    grid = below.add_gridspec(1, 3)
-    grid_above = grid if above is below else above.add_gridspec(1, 3)
-    for column, pair in enumerate(pairs):
-        axes = projections(Y, labels, pair=pair, ax=above.add_subplot(grid_above[column]))
-        legend = axes.get_legend()
-        if legend is not None and column < len(pairs) - 1:
-            legend.remove()
-    first = len(pairs) % 3
-    scree(model, ax=below.add_subplot(grid[first]))
+    figure = Figure(layout="constrained", figsize=(13.0, 4.2))
+    grid = figure.add_gridspec(1, 3)
+    projections(Y, labels, pair=pair, ax=figure.add_subplot(grid[0]))
+    scree(model, ax=figure.add_subplot(grid[1]))
     if hasattr(model, "components_") or hasattr(model, "inverse_transform"):
-        loadings(model, names, numbers=numbers, ax=below.add_subplot(grid[first + 1 :]))
+        loadings(model, names, numbers=pair, ax=figure.add_subplot(grid[2]))
     return figure
 
 
@@ -441,7 +414,7 @@ def novelty_page(
     return figure
 
 
-def _component_rows(model: BaseEstimator, number: int, n_std: float) -> Floats:
+def _component_rows(model: BaseEstimator, number: int) -> Floats:
     if hasattr(model, "components_"):
         return np.asarray(model.components_)[:number]
     if not hasattr(model, "inverse_transform"):
@@ -451,8 +424,8 @@ def _component_rows(model: BaseEstimator, number: int, n_std: float) -> Floats:
         )
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     n_samples = getattr(model, "n_samples_seen_", None) or len(model.X_fit_)
-    scale = 1.0 if getattr(model, "whiten", False) else np.sqrt(values / n_samples)
-    steps = np.diag(np.full(len(values), n_std) * scale)[:number]
+    scales = np.ones_like(values) if getattr(model, "whiten", False) else values / n_samples
+    steps = np.diag(2 * np.sqrt(scales))[:number]
     up, down = model.inverse_transform(steps), model.inverse_transform(-steps)
     return up - down
 

@@ -100,15 +100,12 @@ class Subspace:
         centered. With eigenvalues λ, and AK' = λA up to rounding, no products are stored.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
-        n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
         if mean is None:
-            coefficients = center_columns(coefficients.T).T
+            n_rows, coefficients = coefficients.shape[1], center_columns(coefficients.T).T
             mean = np.full_like(coefficients, 1 / n_rows, shape=n_rows)
-            offsets = (coefficients @ centering.column_means)[:, None]
-        else:
-            offsets = (coefficients @ centering.column_means)[:, None]
-            sums = coefficients.sum(axis=1, dtype=np.float64, keepdims=True)
-            lengths = lengths + sums * offsets.T
+        offsets = (coefficients @ centering.column_means)[:, None]
+        sums = coefficients.sum(axis=1, dtype=np.float64, keepdims=True)
+        lengths = coefficients @ projections.T + sums * offsets.T
         grand_mean = np.array([[centering.grand_mean]])
         gram = np.block([[lengths, offsets], [offsets.T, grand_mean]])
         products = centering.column_means[None]
@@ -321,20 +318,13 @@ def _are_eigenvectors(coefficients: Floats, projections: Floats, eigenvalues: Fl
     return all(norm(y - value * a) <= limit * norm(a) for a, y, value in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class MeanResidual:
+class MeanResidual(Subspace):
     """Mean of the residuals for several subspaces, for which one matrix product is enough.
 
-    For a row x with kernel values k it is k(x, x) − 2⟨ν, k⟩ + c − ‖Tk + t‖², with T triangular:
-    ``mean`` is ν, ``constant`` c, ``factor`` T and ``shift`` t.
+    For a row x with kernel values k it is k(x, x) − 2⟨ν, k⟩ + c − ‖Tk + t‖²: that of orthonormal
+    components with coefficients T, which are triangular, and offsets −t, about a mean ν with the
+    squared norm c.
     """
-
-    kernel: Kernel
-    basis: Rows
-    mean: Floats
-    constant: float
-    factor: Floats
-    shift: Floats
 
     @classmethod
     def of(
@@ -351,33 +341,24 @@ class MeanResidual:
             block[:, -1] = -whitening @ subspace.offsets
             # Orthogonal transformations do not change the sum of squares.
             stacked = np.asarray(np.linalg.qr(np.vstack([stacked, block]), mode="r"))
-        constant = float(np.mean([subspace.gram[-1, -1] for subspace in subspaces]))
-        kernel, dtype = subspaces[0].kernel, basis.dtype
-        factor, shift = stacked[:, :-1].astype(dtype), stacked[:, -1].astype(dtype)
-        return cls(kernel, basis, mean.astype(dtype), constant, factor, shift)
-
-    def check_shapes(self, n_features: int) -> None:
-        """Raise an error unless the arrays, which may be those of a file, fit together."""
-        n_rows, n_vectors = len(self.mean), len(self.shift)
-        check_shapes(
-            (self.basis, (n_rows, n_features)),
-            (self.mean, (n_rows,)),
-            (self.factor, (n_vectors, n_rows)),
-            (self.shift, (n_vectors,)),
+        offsets = -stacked[:, -1:]
+        squared_mean = np.mean([[subspace.gram[-1:, -1:]] for subspace in subspaces], axis=(0, 1))
+        gram = np.block([[np.eye(len(stacked)), offsets], [offsets.T, squared_mean]])
+        coefficients = np.vstack([stacked[:, :-1], mean])
+        return cls(
+            subspaces[0].kernel,
+            basis,
+            coefficients.astype(basis.dtype),
+            known_gram=gram.astype(basis.dtype),
         )
 
-    def residuals(self, X: Rows) -> Floats:
-        """Return the mean residuals of rows, computed by strips."""
-        n_rows, parts = len(self.mean), []
-        size = max(_MIN_BLOCK, -(-n_rows // _TRIANGLE_BLOCKS))
-        for strip in tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // n_rows)):
-            rows = X[strip]
-            values = cross_gram(self.kernel, rows, self.basis)
-            residuals = self.kernel.diagonal(rows) - 2 * (values @ self.mean) + self.constant
-            # Blocks of the triangle skip most zeros.
-            for block in tile_slices(len(self.factor), size):
-                y = values[:, block.start :] @ self.factor[block, block.start :].T
-                y += self.shift[block]
-                residuals -= np.einsum("ni,ni->n", y, y)
-            parts.append(residuals)
-        return np.maximum(np.concatenate(parts), 0)
+    def norms_and_residuals_from(self, values: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
+        """Return the same as a subspace; blocks of the triangle skip most zeros."""
+        norms = diagonal - 2 * (values @ self.mean) + self.gram[-1, -1]
+        residuals = norms.copy()
+        size = max(_MIN_BLOCK, -(-len(self.mean) // _TRIANGLE_BLOCKS))
+        for block in tile_slices(len(self.components), size):
+            y = values[:, block.start :] @ self.components[block, block.start :].T
+            y -= self.offsets[block]
+            residuals -= np.einsum("ni,ni->n", y, y)
+        return np.maximum(norms, 0), np.maximum(residuals, 0)

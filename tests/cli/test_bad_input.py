@@ -292,7 +292,6 @@ MISTAKES = {
     "memory": (["--max-memory", "lots"], "--max-memory='lots'"),
     "threads": (["--n-jobs", "0"], "--n-jobs=0"),
     "needs a number": (["--eigen-solver", "kha", "-n", "0.5"], "--n-components=0.5"),
-    "kernel of hebbian": (["--estimator", "hebbian-pca", "--kernel", "rbf"], "--kernel has no"),
     "option": (["--gama", "1"], "--gamma"),
     "out": (["--out"], "--out"),
 }

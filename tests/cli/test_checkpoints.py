@@ -15,7 +15,6 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 import ikpca as library
-from ikpca.cli.fit import ESTIMATORS
 from ikpca.estimators.checkpoint import CheckpointFile
 from tests.cli.saying import fails, succeeds
 from tests.command_line import ikpca
@@ -75,9 +74,6 @@ def test_invalid_options(many):
         return fails("fit", "many.npy", "-o", "model", *more, code=2)
 
     assert "--resume" in said("--resume")
-    streams = (name for name in ESTIMATORS if name != "kernel-pca")
-    for name in streams:
-        assert "--checkpoint has no effect" in said("--estimator", name, "--checkpoint", "here")
     assert "--checkpoint-every='soon'" in said("--checkpoint", "here", "--checkpoint-every", "soon")
     nowhere = ("--checkpoint", "no/such/folder/here")
     assert "no folder" in fails("fit", "many.npy", "-o", "model", *nowhere)

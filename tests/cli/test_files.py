@@ -16,7 +16,7 @@ pytest.importorskip("openpyxl")
 
 from ikpca.cli.files import read_table, write_table
 from ikpca.cli.models import read_training_rows
-from ikpca.columns import ColumnEncoder, ColumnOptions
+from ikpca.columns import ColumnEncoder
 from ikpca.errors import InvalidInput
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
@@ -55,7 +55,7 @@ def test_error_in_parquet_names_row_and_column(column, told, tmp_path):
 
     parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "b": column}), tmp_path / "bad.parquet")
     with pytest.raises(InvalidInput, match=told):
-        ColumnEncoder.fit(read_table(tmp_path / "bad.parquet"), ColumnOptions())
+        ColumnEncoder.fit(read_table(tmp_path / "bad.parquet"))
 
 
 NUMBERS = [[1.5, 2.0], [3.0, 4.25]]
@@ -86,7 +86,7 @@ AS_PROGRAMS_WRITE_THEM = {
 def test_tables_of_common_programs(program, tmp_path):
     table = read_text(tmp_path, AS_PROGRAMS_WRITE_THEM[program])
     assert table.names[-2:] == ("a", "b")
-    np.testing.assert_array_equal(table.rows[:, -2:], NUMBERS)
+    np.testing.assert_array_equal(table.frame.iloc[:, -2:], NUMBERS)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
@@ -107,7 +107,8 @@ def test_the_index_of_a_data_frame_identifies_rows(index, names, ending, tmp_pat
     path = tmp_path / f"rows.{ending}"
     {"csv": frame.to_csv, "csv.gz": frame.to_csv, "xlsx": frame.to_excel,
      "parquet": frame.to_parquet}[ending](path)  # fmt: skip
-    table, encoder = read_training_rows(str(path), ColumnOptions(ids="index" if index else None))
+    ids = "index" if index else None
+    table, encoder = read_training_rows(str(path), ids=ids)
     np.testing.assert_array_equal(table.rows, NUMBERS)
     assert table.names == tuple(names or ["0", "1"])
     assert {name: ids.tolist() for name, ids in table.ids.items()} == {"index": ["x", "y"]}
@@ -128,11 +129,18 @@ def test_the_index_of_a_data_frame_identifies_rows(index, names, ending, tmp_pat
 def test_numbers_that_count_columns_are_names(content, names, tmp_path):
     table = read_text(tmp_path, content)
     assert table.names[-len(names) :] == names
-    assert len(table.rows) == 2
+    assert len(table.frame) == 2
 
 
 def test_one_column_may_have_decimal_commas(tmp_path):
     np.testing.assert_array_equal(read_text(tmp_path, "a\n1,5\n3\n").rows, [[1.5], [3.0]])
+
+
+def test_a_line_may_have_many_columns(tmp_path):
+    """The module csv limits the length of a cell, which a line without separators is."""
+    names = [f"column_{number}" for number in range(20_000)]
+    table = read_text(tmp_path, f"{','.join(names)}\n{','.join('1' * 20_000)}\n")
+    assert table.names == tuple(names)
 
 
 def test_a_first_row_of_whole_numbers_is_a_row(tmp_path):
@@ -142,8 +150,9 @@ def test_a_first_row_of_whole_numbers_is_a_row(tmp_path):
 
 def test_the_first_filled_cell_decides_on_text(tmp_path):
     table = read_text(tmp_path, "a,b,c\n,1,x\nA,,2\n12,3,\n")
-    assert table.texts == {"a": ("A", "12"), "c": ("x", "2")}
-    np.testing.assert_array_equal(table.rows, [[np.nan, 1, 0], [0, np.nan, 1], [1, 3, np.nan]])
+    assert table.texts == ["a", "c"]
+    cells = table.frame.astype(object).where(table.frame.notna(), None).to_numpy()
+    assert cells.tolist() == [[None, 1, "x"], ["A", None, "2"], ["12", 3, None]]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -153,9 +162,9 @@ def test_chunks_are_one_table(kind, tmp_path, monkeypatch):
     frame = pandas.DataFrame({"a": np.arange(11) / 7, "b": ["x", "y", "z", "y"] * 2 + ["x"] * 3})
     (frame.to_csv if kind == "csv" else frame.to_parquet)(tmp_path / f"r.{kind}", index=False)
     table = read_table(tmp_path / f"r.{kind}")
-    np.testing.assert_array_equal(table.rows[:, 0], frame["a"])
-    assert [table.texts["b"][int(code)] for code in table.rows[:, 1]] == frame["b"].tolist()
-    assert table.row_numbers.tolist() == [*range(2, 13)] if kind == "csv" else [*range(1, 12)]
+    np.testing.assert_array_equal(table.frame["a"], frame["a"])
+    assert table.frame["b"].tolist() == frame["b"].tolist()
+    assert table.frame.index.tolist() == [*range(2, 13)] if kind == "csv" else [*range(1, 12)]
 
 
 def test_sheet_is_selected_like_a_member(tmp_path):

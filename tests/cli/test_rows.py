@@ -74,17 +74,6 @@ def test_the_table_has_a_line_per_component(files, rows):
     assert said.err == ""
 
 
-def test_hebbian_pca_from_the_command_line(files, rows):
-    from ikpca import HebbianPCA
-
-    said = succeeds(
-        "fit", "rows.npy", "-o", "m.ikpca", "--estimator", "hebbian-pca", "-n", 2, "--json"
-    )
-    model = HebbianPCA(2, random_state=0).fit(rows)
-    np.testing.assert_array_equal(load("m.ikpca").components_, model.components_)
-    assert said["eigenvalues"] == model.explained_variance_.tolist()
-
-
 @pytest.mark.parametrize("out", ["p.npy", "p.npz", "p.npz:there", "p.csv"])
 def test_transform_and_inverse(out, fitted, rows):
     model = expected(rows, n_components=3, gamma=0.1)

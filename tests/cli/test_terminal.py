@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.metadata import version
 from typing import get_args
 
 import numpy as np
@@ -123,12 +122,6 @@ def test_progress_shows_the_finished_fraction(monkeypatch, capsys):
     with Report(quiet=True, as_json=False).progress("Passes") as move:
         move(3, 10)
     assert capsys.readouterr().err == ""
-
-
-def test_info_of_the_installation():
-    document = succeeds("info", "--json")
-    assert document["versions"]["ikpca"] == version("ikpca")
-    assert "scikit-learn" in succeeds("info").out
 
 
 def test_info_describes_a_model_and_checks_its_file(tmp_path, monkeypatch):

@@ -62,9 +62,9 @@ def cluster_elsewhere(folder):
         if process.poll() is None:
             parent = psutil.Process(process.pid)
             # The parent first: it starts killed workers again.
-            for each in [parent, *parent.children(recursive=True)]:
+            for child in [parent, *parent.children(recursive=True)]:
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    child.kill()
             process.wait()
 
     try:

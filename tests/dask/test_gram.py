@@ -99,7 +99,7 @@ def test_rare_features(client, monkeypatch):
 
 def test_landmark_start(source, local):
     chosen = np.arange(0, N_SAMPLES, 3)
-    remote, expected = (LandmarkStart.of(K, R, chosen) for K in (source, local))
+    remote, expected = (LandmarkStart(K, R, chosen) for K in (source, local))
     close(remote.eigenvalues, expected.eigenvalues)
     close(np.abs(remote.projections), np.abs(expected.projections), 1e-10)
 

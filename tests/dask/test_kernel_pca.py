@@ -56,9 +56,9 @@ def settings(solver, **others):
     return with_solver(solver, {**given, **passes, **others})
 
 
-def same(found, expected, tolerance=1e-10):
+def same(actual, expected, tolerance=1e-10):
     scale = float(np.abs(expected).max())
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -209,7 +209,7 @@ def test_failed_fit_changes_nothing(two, D):
     assert all(vars(model)[key] is value for key, value in before.items())
 
 
-def test_refine(two, X, D):
+def test_refine_reaches_the_exact_components(two, X, D):
     given = settings("krylov", max_iter=1)
     model = ikpca.dask.KernelPCA(**given, client=two).fit(D).refine()
     exact = ikpca.KernelPCA(**settings("dense")).fit(X)
@@ -218,11 +218,11 @@ def test_refine(two, X, D):
     assert isinstance(model.X_fit_, da.Array)
 
 
-def test_inverse_transform(two, X, D):
+def test_inverse_transform_equals_that_of_a_local_model(two, X, D):
     model = ikpca.dask.KernelPCA(**settings("dense"), client=two).fit(D)
     local = ikpca.KernelPCA(**settings("dense")).fit(X)
-    found = model.inverse_transform(model.transform(D[:5]))
-    same(found, local.inverse_transform(local.transform(X[:5])), 1e-6)
+    result = model.inverse_transform(model.transform(D[:5]))
+    same(result, local.inverse_transform(local.transform(X[:5])), 1e-6)
 
 
 def test_import_of_ikpca_does_not_import_dask():
@@ -277,7 +277,7 @@ class TestBadInput:
     def test_client_of_another_type(self, D):
         assert "is not a Dask client" in refused(ikpca.dask.KernelPCA(2, client="tcp://x"), D)
 
-    def test_hebbian_solvers(self, two, D):
+    def test_hebbian_solvers_are_rejected(self, two, D):
         for solver in ("kha/et", KHA("kha-smd")):
             model = ikpca.dask.KernelPCA(2, eigen_solver=solver, client=two)
             assert "'krylov'" in refused(model, D)

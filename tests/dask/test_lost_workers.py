@@ -81,7 +81,7 @@ def process_of_one(client):
     ("solver", "task"),
     [("krylov", 2), ("krylov", 15), ("krylov", 30), ("nystrom", 0)],
 )
-def test_killed_worker(client, X, monkeypatch, solver, task):
+def test_fit_with_a_killed_worker_equals_a_local_fit(client, X, monkeypatch, solver, task):
     """A worker that is killed before tasks are submitted loses its blocks."""
     client.wait_for_workers(2, timeout=120)
     kill = lambda: psutil.Process(process_of_one(client)).kill()  # noqa: E731

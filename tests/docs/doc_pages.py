@@ -42,8 +42,8 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """Return the blocks that can be run; others, such as ``sh``, are not."""
-    found = _FENCE.findall(page.read_text(encoding="utf-8"))
-    return [Block(language, code, shown or None) for language, code, shown in found]
+    result = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [Block(language, code, shown or None) for language, code, shown in result]
 
 
 def run(block: Block, names: dict[str, Any], programs: Mapping[str, Callable[..., Any]]) -> str:
@@ -58,9 +58,9 @@ def run(block: Block, names: dict[str, Any], programs: Mapping[str, Callable[...
         if line.startswith("$ "):
             program, *arguments = shlex.split(line[2:], comments=True)
             assert program in programs, f"{line}: only {', '.join(programs)} can be run here"
-            said = programs[program](*arguments)
-            assert said.code == 0, f"{line}: {said.err}"
-            output.append(said.out)
+            captured = programs[program](*arguments)
+            assert captured.code == 0, f"{line}: {captured.err}"
+            output.append(captured.out)
     return "".join(output)
 
 
@@ -83,10 +83,10 @@ def _as_shown(shown: str, printed: str) -> str:
 
     Another library of linear algebra rounds in another order; a page shows one of the results.
     """
-    wanted, found = _NUMBER.findall(shown), _NUMBER.findall(printed)
-    if len(wanted) != len(found):
+    expected, result = _NUMBER.findall(shown), _NUMBER.findall(printed)
+    if len(expected) != len(result):
         return printed
-    agreeing = iter([a if _agree(a, b) else b for a, b in zip(wanted, found, strict=True)])
+    agreeing = iter([a if _agree(a, b) else b for a, b in zip(expected, result, strict=True)])
     return _NUMBER.sub(lambda _: next(agreeing), printed)
 
 

@@ -20,20 +20,20 @@ _ENTRY = re.compile(r"(?: {3}|\.\. py:data:: )([\w.]+)")
 
 def listed_names() -> dict[str, tuple[str, str]]:
     """Return the full names in the tables of the reference, with module and name."""
-    found = {}
+    result = {}
     for page in sorted(REFERENCE.glob("*.rst")):
         module = ""
         for line in page.read_text(encoding="utf-8").splitlines():
             if named := _MODULE.match(line):
                 module = named[1]
             elif module and (entry := _ENTRY.fullmatch(line)):
-                found[f"{module}.{entry[1]}"] = (module, entry[1])
-    return found
+                result[f"{module}.{entry[1]}"] = (module, entry[1])
+    return result
 
 
 def listed_values() -> dict[str, Any]:
     """Return the values of names that the reference states."""
-    found, module, name = {}, "", ""
+    result, module, name = {}, "", ""
     for page in sorted(REFERENCE.glob("*.rst")):
         for line in page.read_text(encoding="utf-8").splitlines():
             if named := _MODULE.match(line):
@@ -41,8 +41,8 @@ def listed_values() -> dict[str, Any]:
             elif line.startswith(".. py:data:: "):
                 name = line.split()[-1]
             elif line.strip().startswith(":value:"):
-                found[f"{module}.{name}"] = ast.literal_eval(line.split(":value:")[1].strip())
-    return found
+                result[f"{module}.{name}"] = ast.literal_eval(line.split(":value:")[1].strip())
+    return result
 
 
 def resolved(module: str, rest: str) -> Any:
@@ -54,15 +54,15 @@ def resolved(module: str, rest: str) -> Any:
 def sections_of(value: Any) -> dict[str, list[str]]:
     """Return the sections of a numpydoc docstring by title."""
     lines = (inspect.getdoc(value) or "").splitlines()
-    found: dict[str, list[str]] = {"": []}
+    result: dict[str, list[str]] = {"": []}
     title = ""
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line and set(following) == {"-"} and len(following) == len(line):
             title = line
-            found[title] = []
+            result[title] = []
         elif set(line) != {"-"}:
-            found[title].append(line)
-    return found
+            result[title].append(line)
+    return result
 
 
 def described(value: Any) -> set[str]:
@@ -74,13 +74,13 @@ def described(value: Any) -> set[str]:
 
 def open_names(value: Any) -> set[str]:
     """Return the undefined names in the examples of a docstring."""
-    known, left = set(dir(builtins)), set()
+    defined, undefined = set(dir(builtins)), set()
     for example in doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""):
         nodes = list(ast.walk(ast.parse(example.source)))
-        known.update(name for node in nodes for name in _given(node))
-        left.update(node.id for node in nodes if isinstance(node, ast.Name))
-        left -= known
-    return left
+        defined.update(name for node in nodes for name in _given(node))
+        undefined.update(node.id for node in nodes if isinstance(node, ast.Name))
+        undefined -= defined
+    return undefined
 
 
 def _given(node: ast.AST) -> list[str]:

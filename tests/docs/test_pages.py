@@ -116,7 +116,7 @@ def test_examples_have_a_title_and_need_no_data(path):
 
 
 PUBLIC = (
-    "ikpca", "ikpca.kernels", "ikpca.gains", "ikpca.preimages", "ikpca.reduced_sets",
+    "ikpca", "ikpca.kernels", "ikpca.preimages", "ikpca.reduced_sets",
     "ikpca.metrics", "ikpca.plotting", "ikpca.dask",
     "ikpca.errors", "ikpca_papers.applications", "ikpca_papers.data", "ikpca_papers.mocap",
     "ikpca_papers.figures",

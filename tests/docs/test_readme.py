@@ -24,7 +24,7 @@ def test_readme_is_short():
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
-def test_snippet(number, tmp_path):
+def test_snippets_run_without_warnings(number, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SNIPPETS[number]],
         capture_output=True,

@@ -31,7 +31,7 @@ EXTRAS = {"ikpca.dask": "distributed"}
 ABSENT = tuple(module for module, package in EXTRAS.items() if find_spec(package) is None)
 
 LISTED = {
-    name: inspect.unwrap(found) if callable(found := resolved(*parts)) else found
+    name: inspect.unwrap(value) if callable(value := resolved(*parts)) else value
     for name, parts in listed_names().items()
     if not name.startswith(ABSENT)
 }

@@ -23,7 +23,6 @@ import ikpca
 from ikpca import Checkpoint, KernelPCA
 from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.estimators import checkpoint as checkpoint_module
-from ikpca.estimators.checkpoint import parse_interval
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA, Krylov, PassRecord
 from ikpca.solvers.kha_pass import HebbianPasses
@@ -44,9 +43,9 @@ MODELS = {
 #: Functions that a pass calls: within it, at its end, and after it.
 PLACES = {
     "middle": {KHA: (HebbianPasses, "_limits"), Krylov: (krylov_module.KrylovPasses, "_multiply")},
-    "end": {KHA: (HebbianPasses, "_record"), Krylov: (krylov_module, "_orthonormal")},
+    "end": {KHA: (HebbianPasses, "_certificate"), Krylov: (krylov_module, "_orthonormal")},
     "progress line": dict.fromkeys((KHA, Krylov), (PassRecord, "line")),
-    "write": dict.fromkeys((KHA, Krylov), (checkpoint_module, "write_container")),
+    "write": dict.fromkeys((KHA, Krylov), (checkpoint_module, "write_file")),
 }
 
 
@@ -327,10 +326,10 @@ def test_a_fraction_of_the_variance_has_no_checkpoint(solver, tmp_path):
 
 
 def test_intervals():
-    assert parse_interval(3) == (3, 0.0)
-    assert parse_interval("30s") == (1, 30.0)
-    assert parse_interval("1.5 min") == (1, 90.0)
-    assert parse_interval("2h") == (1, 7200.0)
+    assert Checkpoint("fit", 3)._interval() == (3, 0.0)
+    assert Checkpoint("fit", "30s")._interval() == (1, 30.0)
+    assert Checkpoint("fit", "1.5 min")._interval() == (1, 90.0)
+    assert Checkpoint("fit", "2h")._interval() == (1, 7200.0)
 
 
 class Slow(Gaussian):

@@ -134,7 +134,7 @@ def test_a_stream_can_be_compressed(rows):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", "cosine"])
-def test_other_kernels(rows, kernel):
+def test_projections_change_within_the_bound_for_every_kernel(rows, kernel):
     model = KernelPCA(3, kernel=kernel).fit(rows)
     small = compress(model, 60)
     assert small.get_params()["kernel"] == kernel
@@ -146,8 +146,8 @@ def test_a_kernel_without_gradient_is_compressed_on_samples(rows):
     model = KernelPCA(3, kernel=lambda x, y: float(np.exp(-np.abs(x - y).max()))).fit(rows[:80])
     small = compress(model, 30)
     assert small.basis == "rows"
-    known = {row.tobytes() for row in rows[:80]}
-    assert all(row.tobytes() in known for row in small.basis_)
+    candidates = {row.tobytes() for row in rows[:80]}
+    assert all(row.tobytes() in candidates for row in small.basis_)
     with pytest.raises(InvalidInput, match="choose 'samples'"):
         compress(model, 30, reduction="preimages")
 
@@ -189,19 +189,16 @@ def test_a_model_that_was_not_fitted(kind):
         compress(kind(2))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_invalid_arguments_are_rejected(model, subtests):
+    for arguments, message in [
         ({"max_basis_rows": 5}, "6 vectors need at least as many rows"),
         ({"max_basis_rows": 0}, "max_basis_rows"),
         ({"max_basis_rows": "large"}, "max_basis_rows"),
         ({"tol": -0.1}, "tol"),
         ({"reduction": "landmarks"}, "is unknown"),
-    ],
-)
-def test_invalid_arguments(model, arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        compress(model, **arguments)
+    ]:
+        with subtests.test(repr(arguments)), pytest.raises(InvalidInput, match=message):
+            compress(model, **arguments)
 
 
 def test_compressed_online_model_continues_with_partial_fit(digits):

@@ -13,6 +13,7 @@ from ikpca.errors import InvalidInput
 from ikpca.solvers import Nystrom
 from ikpca.solvers.kha import METHODS
 from tests.exact_kernel import ExactKernel
+from tests.pairwise import pairwise
 
 #: Words of the remedies that a warning about precision may name.
 REMEDIES = (
@@ -90,9 +91,19 @@ def one_hot(seed, n_levels, rare, n_rows=4000):
     return np.eye(levels.max() + 1)[rng.permutation(levels)]
 
 
+def mark_slow(is_slow):
+    return [pytest.mark.slow] if is_slow else []
+
+
 @pytest.mark.parametrize(
     ("seed", "rare", "n_rows"),
-    [(0, (2, 2, 2), 10_000), *((i, ((2, 2, 2), (3, 2, 1, 1))[i % 2], 4000) for i in range(20))],
+    [
+        (0, (2, 2, 2), 10_000),
+        *(
+            pytest.param(i, ((2, 2, 2), (3, 2, 1, 1))[i % 2], 4000, marks=mark_slow(i >= 6))
+            for i in range(20)
+        ),
+    ],
 )
 def test_rare_levels_have_their_components(seed, rare, n_rows):
     X = one_hot(seed, 6, rare, n_rows)
@@ -190,12 +201,13 @@ def test_bounds_hold_for_heavy_tails(dtype, n_landmarks, n_features):
     assert all(stated >= 0.1 * true - rounding for true, rounding, stated in excess), excess
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "cosine"])
-@pytest.mark.parametrize(
-    ("dtype", "offset"), [(np.float32, 1e3), (np.float32, 1e4), (np.float64, 1e8)]
+@pairwise(
+    kernel=["linear", "poly", "cosine"],
+    values=[(np.float32, 1e3), (np.float32, 1e4), (np.float64, 1e8)],
+    solver=["auto", "krylov", Nystrom(100)],
 )
-@pytest.mark.parametrize("solver", ["auto", "krylov", Nystrom(100)], ids=str)
-def test_offsets(kernel, dtype, offset, solver):
+def test_right_or_warned_at_an_offset(kernel, values, solver):
+    dtype, offset = values
     X = (np.random.default_rng(0).normal(size=(400, 4)) * 3 + offset).astype(dtype)
     model = KernelPCA(3, kernel=kernel, eigen_solver=solver, random_state=0)
     check = check_right if kernel == "linear" else check_right_or_warned

@@ -33,12 +33,6 @@ def test_rows_that_a_gaussian_cannot_resolve(name):
         MODELS[name].fit(FAR)
 
 
-def test_far_from_the_origin_is_not_far_apart():
-    near = np.random.default_rng(0).normal(size=(30, 6)) + 1e6
-    shifted, there = (KernelPCA(2, kernel="rbf", gamma=0.2).fit(X) for X in (near, near - 1e6))
-    np.testing.assert_allclose(shifted.eigenvalues_, there.eigenvalues_, rtol=1e-6)
-
-
 @pytest.mark.parametrize("model", [IncrementalKernelPCA, OnlineKernelPCA])
 def test_stream_rejects_batch_far_from_the_last(model):
     stream = model(2, kernel="rbf", random_state=0).partial_fit(FAR / 1e40)
@@ -92,8 +86,8 @@ def test_nothing_to_compress(model):
 
 
 def test_errors_that_overflow_when_squared_are_a_drift():
-    usual = np.random.default_rng(0).exponential(size=200)
-    signal, _ = DriftSignal().update(usual)
+    errors = np.random.default_rng(0).exponential(size=200)
+    signal, _ = DriftSignal().update(errors)
     signal, level = signal.update([1e200, 1e300])
     assert level > 0
     assert np.isfinite(signal.variance)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.solvers import KHA, Dense, kha_sweep
+from ikpca.solvers import KHA, Dense, kha_pass
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -24,13 +24,13 @@ def wrapped(error):
 
 def interrupted_by(error, monkeypatch):
     """Return a model, and its fit, whose third sweep raises the error."""
-    calls, compiled = [], kha_sweep.plain_sweep
+    calls, compiled = [], kha_pass.plain_sweep
 
     def third(*arguments):
         calls.append(None)
         return wrapped(error) if len(calls) == 3 else compiled(*arguments)
 
-    monkeypatch.setattr(kha_sweep, "plain_sweep", third)
+    monkeypatch.setattr(kha_pass, "plain_sweep", third)
     solver = KHA("kha/et")
     model = KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver=solver, max_iter=10, random_state=0)
     return model, model.fit

@@ -142,12 +142,14 @@ def tolerance_of(name, dtype="float64"):
     return TOLERANCE["float32" if name == "auto" else dtype]
 
 
-def check_same(found, expected, tolerance):
+def check_same(actual, expected, tolerance):
     """Compare results, relative to the largest value, apart from the errors that are reported."""
-    reported = [each.get("errors", {}) for each in (found, expected)]
+    reported = [one.get("errors", {}) for one in (actual, expected)]
     for key in expected.keys() - {"errors"}:
         value = expected[key]
-        error = np.abs(np.asarray(found[key], dtype=np.float64) - value).max() / np.abs(value).max()
+        error = (
+            np.abs(np.asarray(actual[key], dtype=np.float64) - value).max() / np.abs(value).max()
+        )
         allowed = min(tolerance + sum(errors.get(key, 0.0) for errors in reported), LARGEST_ERROR)
         assert error <= allowed, f"{key}: relative error {error:.1e}, allowed {allowed:.1e}"
 
@@ -160,44 +162,47 @@ def check_same(found, expected, tolerance):
     offset=OFFSETS,
     where=applies,
 )
-def test_offset(name, kernel, offset):
+def test_results_do_not_depend_on_an_offset(name, kernel, offset):
     dtype, amount = offset
     X, new = (part + np.dtype(dtype).type(amount) for part in rows(name, dtype))
-    found = results(estimator(name, kernel), X, new)
-    check_same(found, reference(name, kernel), tolerance_of(name, dtype))
+    result = results(estimator(name, kernel), X, new)
+    check_same(result, reference(name, kernel), tolerance_of(name, dtype))
 
 
 @pairwise(
+    slow=True,
     name=ESTIMATORS,
     kernel=["rbf", "poly", "cosine", "linear", "sigmoid"],
     scale=[("float64", -27), ("float64", 27), ("float32", -13), ("float32", 13)],
     where=applies,
 )
-def test_common_scale(name, kernel, scale):
+def test_results_do_not_depend_on_a_common_scale(name, kernel, scale):
     """With gamma="scale" kernel values do not change; those of the linear kernel are squared."""
     dtype, exponent = scale
     X, new = (np.ldexp(part, exponent) for part in rows(name, dtype))
     assert X.dtype == dtype
-    found = results(estimator(name, kernel, gamma="scale"), X, new)
+    result = results(estimator(name, kernel, gamma="scale"), X, new)
     if kernel == "linear":
-        for key in found.keys() - {"labels", "errors"}:
+        for key in result.keys() - {"labels", "errors"}:
             power = 1 if key == "projections" else 2
-            found[key] = np.ldexp(np.float64(found[key]), -exponent * power)
-    check_same(found, reference(name, kernel, "scale"), tolerance_of(name, dtype))
+            result[key] = np.ldexp(np.float64(result[key]), -exponent * power)
+    check_same(result, reference(name, kernel, "scale"), tolerance_of(name, dtype))
 
 
+@pytest.mark.slow
 @pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
-def test_float32_rows_of_the_same_values(name, kernel):
-    found = results(estimator(name, kernel), *rows(name, "float32"))
-    check_same(found, reference(name, kernel), TOLERANCE["float32"])
+def test_float32_rows_give_the_results_of_float64_rows(name, kernel):
+    result = results(estimator(name, kernel), *rows(name, "float32"))
+    check_same(result, reference(name, kernel), TOLERANCE["float32"])
 
 
-@pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
-def test_order_of_columns(name, kernel):
+@pytest.mark.slow
+@pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
+def test_results_do_not_depend_on_the_order_of_columns(name, kernel):
     order = [3, 0, 4, 2, 1]
     X, new = (part[:, order] for part in rows(name))
-    found = results(estimator(name, kernel), X, new)
-    check_same(found, reference(name, kernel), tolerance_of(name))
+    result = results(estimator(name, kernel), X, new)
+    check_same(result, reference(name, kernel), tolerance_of(name))
 
 
 def dense_form(X, folder):
@@ -243,7 +248,7 @@ def form_applies(name, form):
     values=[("float64", 0), ("float32", 0), ("float32", 1000)],
     where=form_applies,
 )
-def test_storage(name, form, values, tmp_path):
+def test_results_do_not_depend_on_the_storage(name, form, values, tmp_path):
     """Training rows and new rows in a form; kernels do not depend on offsets."""
     dtype, offset = values
     kernel = "linear" if name == "HebbianPCA" else "rbf"
@@ -252,11 +257,12 @@ def test_storage(name, form, values, tmp_path):
     for folder, part in (("training", X), ("new", new)):
         (tmp_path / folder).mkdir()
         stored.append(form(part, tmp_path / folder))
-    found = results(estimator(name, kernel), *stored)
-    check_same(found, reference(name, kernel), tolerance_of(name, dtype))
+    result = results(estimator(name, kernel), *stored)
+    check_same(result, reference(name, kernel), tolerance_of(name, dtype))
 
 
 @pairwise(
+    slow=True,
     name=["dense", "NoveltyDetector", *STREAMS, "KernelSpectralClustering"],
     kernel=["rbf", "laplacian"],
     gamma=["scale", "median"],
@@ -264,7 +270,7 @@ def test_storage(name, form, values, tmp_path):
     offset=OFFSETS,
     where=form_applies,
 )
-def test_gamma(name, kernel, gamma, form, offset, tmp_path):
+def test_gamma_does_not_depend_on_storage_and_offset(name, kernel, gamma, form, offset, tmp_path):
     dtype, amount = offset
     X = rows(name, dtype)[0]
     expected = estimator(name, kernel, gamma=gamma).fit(X.astype(np.float64))
@@ -276,32 +282,34 @@ def test_gamma(name, kernel, gamma, form, offset, tmp_path):
 
 
 @pairwise(
+    slow=True,
     name=[*SOLVERS, *DETECTORS, "KernelSpectralClustering"],
     kernel=["rbf", "linear", "poly"],
     settings=[{"n_jobs": 1}, {"n_jobs": 2}, {"max_memory": "small"}],
 )
-def test_threads_and_memory(name, kernel, settings):
+def test_results_do_not_depend_on_threads_and_memory(name, kernel, settings):
     """Within the bounds that are reported, and to rounding where none are."""
     X = rows("auto")[0] if name == "auto" else rows("auto")[0][:700]
     if "max_memory" in settings:
         dense = {"dense": "9MB", "KernelSpectralClustering": "9MB", "NoveltyDetector": "45MB"}
         settings = {"max_memory": dense.get(name, "5MB")}
     plain, other = estimator(name, kernel), estimator(name, kernel, **settings)
-    found, expected = results(other, X, X[:40]), results(plain, X, X[:40])
+    actual, expected = results(other, X, X[:40]), results(plain, X, X[:40])
     if isinstance(plain, KernelPCA):
         bounds = plain.certificate_.eigenvalue_bounds + other.certificate_.eigenvalue_bounds
         allowed = bounds[:3] + 1e-9 * plain.eigenvalues_[0]
-        assert (np.abs(found["eigenvalues"] - expected["eigenvalues"]) <= allowed).all()
-    check_same(found, expected, tolerance_of(name))
+        assert (np.abs(actual["eigenvalues"] - expected["eigenvalues"]) <= allowed).all()
+    check_same(actual, expected, tolerance_of(name))
 
 
 @pairwise(
+    slow=True,
     name=STREAMS,
     kernel=["rbf", "linear", "laplacian", "cosine", "poly"],
     size=[1, 7, 64, 100],
     dtype=TOLERANCE,
 )
-def test_batch_sizes(name, kernel, size, dtype):
+def test_results_do_not_depend_on_batch_sizes(name, kernel, size, dtype):
     """The exact mode of IncrementalKernelPCA; OnlineKernelPCA depends on the order of rows only."""
     X, new = rows(name, dtype)
     X = X[:100]
@@ -309,10 +317,10 @@ def test_batch_sizes(name, kernel, size, dtype):
     for first in range(0, len(X), size):
         model.partial_fit(X[first : first + size])
     for key in ("eigenvalues_", "explained_variance_ratio_"):
-        found, expected = getattr(model, key)[:3], getattr(whole, key)[:3]
-        check_same({key: found}, {key: expected}, TOLERANCE[dtype])
-    found, expected = (np.abs(each.transform(new)[:, :3]) for each in (model, whole))
-    check_same({"projections": found}, {"projections": expected}, TOLERANCE[dtype])
+        actual, expected = getattr(model, key)[:3], getattr(whole, key)[:3]
+        check_same({key: actual}, {key: expected}, TOLERANCE[dtype])
+    actual, expected = (np.abs(fitted.transform(new)[:, :3]) for fitted in (model, whole))
+    check_same({"projections": actual}, {"projections": expected}, TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("kernel", SHIFT_INVARIANT)
@@ -325,7 +333,9 @@ def test_batch_sizes(name, kernel, size, dtype):
     scale=st.integers(-12, 12),
     spread=st.sampled_from([1.0, 10.0, 1e3]),
 )
-def test_eigenvalues_of_any_rows(seed, n_features, kernel, dtype, offset, scale, spread):
+def test_eigenvalues_of_any_rows_are_exact_within_bounds(
+    seed, n_features, kernel, dtype, offset, scale, spread
+):
     """Offsets, scales and columns of unequal spread, against the float64 kernel matrix."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, n_features)) * np.geomspace(1, spread, n_features) + offset
@@ -360,5 +370,5 @@ def test_offset_on_a_cluster(kernel, solver, offset):
             4, kernel=kernel, random_state=0, client=client, **SOLVERS[solver], **PARAMETERS[kernel]
         ).fit(da.from_array(X, chunks=(80, -1)))
         projections = np.abs(model.transform(da.from_array(new, chunks=(40, -1))).compute())
-    found = {"eigenvalues": model.eigenvalues_[:3], "projections": projections[:, :3]}
-    check_same(found, reference(solver, kernel), TOLERANCE[dtype])
+    result = {"eigenvalues": model.eigenvalues_[:3], "projections": projections[:, :3]}
+    check_same(result, reference(solver, kernel), TOLERANCE[dtype])

@@ -51,20 +51,20 @@ def model(n_components=12, **parameters):
 @pairwise(strength=1, preimage=PREIMAGES, dtype=[np.float64, np.float32])
 def test_every_method_is_better_than_the_mean(X, new, preimage, dtype):
     X, new = X.astype(dtype), new.astype(dtype)
-    found = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
-    assert found.shape == new.shape
-    assert found.dtype == dtype
-    assert np.square(found - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
+    result = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
+    assert result.shape == new.shape
+    assert result.dtype == dtype
+    assert np.square(result - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
 
 
 @pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
 def test_default_preimages_of_every_kernel_and_solver(X, new, solver, kernel):
     """Defaults give pre-images for every kernel and solver."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
-    found, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
-    assert np.isfinite(found).all()
+    result, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
+    assert np.isfinite(result).all()
     assert np.isfinite(distances).all()
-    assert np.square(found - new).mean() < np.square(new - X.mean(axis=0)).mean()
+    assert np.square(result - new).mean() < np.square(new - X.mean(axis=0)).mean()
 
 
 @pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
@@ -77,12 +77,7 @@ def test_the_distance_is_that_in_feature_space(X, new, preimage):
     expected = fitted.reconstruction_error(rows) + across
     np.testing.assert_allclose(np.square(distances), expected, atol=1e-10)
     assert np.array_equal(fitted.inverse_transform(y), rows)
-
-
-@pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
-def test_reconstruct_is_transform_and_back(X, new, preimage):
-    fitted = model(preimage=preimage).fit(X)
-    assert np.array_equal(fitted.reconstruct(new), fitted.inverse_transform(fitted.transform(new)))
+    assert np.array_equal(fitted.reconstruct(new), rows)
 
 
 @pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", "neighbors"])
@@ -113,16 +108,16 @@ def test_result_does_not_depend_on_strips_and_threads(X, new, monkeypatch):
     expected = model(n_jobs=1).fit(X).reconstruct(new)
     monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 1000)
     for n_jobs in (1, 2):
-        found = model(n_jobs=n_jobs).fit(X).reconstruct(new)
-        np.testing.assert_allclose(found, expected, atol=1e-10)
+        actual = model(n_jobs=n_jobs).fit(X).reconstruct(new)
+        np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
 def test_rows_on_disk(X, new, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    found = model().fit(mapped).reconstruct(new)
-    assert type(found) is np.ndarray
-    np.testing.assert_allclose(found, model().fit(X).reconstruct(new), atol=1e-8)
+    result = model().fit(mapped).reconstruct(new)
+    assert type(result) is np.ndarray
+    np.testing.assert_allclose(result, model().fit(X).reconstruct(new), atol=1e-8)
 
 
 def test_clone_pickle_and_set_params(X, new):
@@ -157,8 +152,8 @@ def test_named_method_overrides_the_learned_one(X, new):
 
 def test_converted_model_has_preimages(X, new):
     theirs = ScikitKernelPCA(12, **RBF).fit(X)
-    found = KernelPCA.from_sklearn(theirs).reconstruct(new)
-    np.testing.assert_allclose(found, model().fit(X).reconstruct(new), atol=1e-6)
+    result = KernelPCA.from_sklearn(theirs).reconstruct(new)
+    np.testing.assert_allclose(result, model().fit(X).reconstruct(new), atol=1e-6)
 
 
 # --- novelty and score -----------------------------------------------------------------
@@ -170,8 +165,8 @@ def test_unseen_rows_have_larger_errors(digits):
     labels = load_digits().target
     ones, sevens = digits[labels == 1], digits[labels == 7]
     fitted = model(20).fit(ones[:120])
-    known, novel = fitted.reconstruction_error(ones[120:]), fitted.reconstruction_error(sevens)
-    assert np.median(novel) > np.quantile(known, 0.95)
+    normal, novel = fitted.reconstruction_error(ones[120:]), fitted.reconstruction_error(sevens)
+    assert np.median(novel) > np.quantile(normal, 0.95)
 
 
 def test_reconstruction_error_of_sparse_rows(X, new):
@@ -201,11 +196,11 @@ def test_a_search_finds_gamma_inside_its_range_on_noisy_digits(noisy):
     assert gammas[0] < chosen < gammas[-1]
     (train, test), *_ = split.split(X)
     fits = [KernelPCA(16, kernel="rbf", gamma=gamma).fit(X[train]) for gamma in gammas]
-    true = [np.square(each.reconstruct(X[test]) - clean[test]).mean() for each in fits]
+    true = [np.square(fit.reconstruct(X[test]) - clean[test]).mean() for fit in fits]
     assert true[gammas.index(chosen)] < 1.1 * min(true)
     # What the search could have looked at instead prefers the widest kernel.
-    assert np.argmax([each.explained_variance_score(X[test]) for each in fits]) == 0
-    assert np.argmin([np.square(each.reconstruct(X[test]) - X[test]).mean() for each in fits]) == 0
+    assert np.argmax([fit.explained_variance_score(X[test]) for fit in fits]) == 0
+    assert np.argmin([np.square(fit.reconstruct(X[test]) - X[test]).mean() for fit in fits]) == 0
 
 
 def test_score_against_clean_rows_is_the_plain_error(X):
@@ -247,11 +242,11 @@ class Counted:
         return 0
 
 
-@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", FixedPoint()], ids=str)
-def test_unsupported_preimage_method_raises_before_the_fit(X, preimage):
+def test_unsupported_preimage_method_raises_before_the_fit(X):
     kernel = Counted()
-    with pytest.raises(InvalidInput, match=r"choose one of 'neighbors', 'ridge'\.$"):
-        model(kernel=kernel, gamma=None, preimage=preimage).fit(X)
+    for preimage in ("fixed-point", "gradient", "mds", FixedPoint()):
+        with pytest.raises(InvalidInput, match=r"choose one of 'neighbors', 'ridge'\.$"):
+            model(kernel=kernel, gamma=None, preimage=preimage).fit(X)
     assert kernel.tiles == 0
 
 
@@ -296,10 +291,11 @@ def test_rows_in_chunks_have_no_preimages(X, tmp_path):
         model(3, preimage="mds").fit(rows)
 
 
-@pytest.mark.parametrize("bad", [np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.ones(3)])
-def test_bad_projections(X, bad):
-    with pytest.raises(ValueError, match=r"NaN|infinity|2D"):
-        model(3).fit(X).inverse_transform(bad)
+def test_invalid_projections_are_rejected(X):
+    fitted = model(3).fit(X)
+    for projections in (np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.ones(3)):
+        with pytest.raises(ValueError, match=r"NaN|infinity|2D"):
+            fitted.inverse_transform(projections)
 
 
 def test_refine_learns_the_ridge_regression_again(digits):
@@ -308,6 +304,6 @@ def test_refine_learns_the_ridge_regression_again(digits):
         random_state=0,
     ).fit(digits[:200])  # fmt: skip
     exact = KernelPCA(3, kernel="rbf", gamma=0.05, fit_inverse_transform=True).fit(digits[:200])
-    found = model.refine().inverse_transform(model.transform(digits[:5]))
+    actual = model.refine().inverse_transform(model.transform(digits[:5]))
     expected = exact.inverse_transform(exact.transform(digits[:5]))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, atol=1e-6)

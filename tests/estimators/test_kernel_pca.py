@@ -26,12 +26,18 @@ from ikpca import (
 )
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
-from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.gram import read_budget
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.sources import TILE
 from ikpca.kernels import Cosine, Gaussian, Linear
-from ikpca.solvers import KHA, Outcome, Problem, RunSettings
+from ikpca.solvers import (
+    KHA,
+    InverseTime,
+    Outcome,
+    Problem,
+    ReciprocalEigenvalues,
+    RunSettings,
+)
 from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
@@ -261,14 +267,14 @@ def test_ratios_are_right_without_all_eigenvalues(X, solver):
 
 
 @pairwise(strength=1, solver=SOLVERS, kernel=["rbf", "poly", "linear", "laplacian"])
-def test_explained_share_of_training_rows_is_the_sum_of_ratios(X, solver, kernel):
+def test_explained_variance_score_of_training_rows_is_the_sum_of_ratios(X, solver, kernel):
     """Orthonormal components, whether converged or not."""
     fitted = model(solver, kernel=kernel).fit(X)
     expected = fitted.explained_variance_ratio_.sum()
     assert fitted.explained_variance_score(X) == pytest.approx(expected, abs=1e-9)
 
 
-def test_explained_share_of_new_rows_is_that_of_pca(digits):
+def test_explained_variance_score_of_new_rows_is_that_of_pca(digits):
     train, new = digits[:200], digits[200:260]
     pca = PCA(3).fit(train)
     missing = np.square(new - pca.inverse_transform(pca.transform(new))).sum()
@@ -280,7 +286,7 @@ def test_explained_share_of_new_rows_is_that_of_pca(digits):
     ) == pytest.approx(expected, abs=1e-10), "whitening changes no subspace"
 
 
-def test_explained_share_without_orthonormal_components(X):
+def test_explained_variance_score_without_orthonormal_components(X):
     """1 − Σ‖Φ' − PΦ'‖²/Σ‖Φ'‖² with explicit features of the linear kernel."""
     fitted = model("kha/t", kernel="linear", gain=0.01, rayleigh_ritz=False).fit(X)
     centered = X - X.mean(axis=0)
@@ -347,12 +353,13 @@ REFERENCES = {
 }
 
 
-@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, LazyRows, sparse.csr_array])
-@pytest.mark.parametrize(("dtype", "offset"), [("f4", 1e3), ("f4", 1e6), ("f8", 1e8), ("f8", 1e12)])
-@pytest.mark.parametrize(("kernel", "gamma"), REFERENCES)
-def test_gamma_at_an_offset_is_that_of_the_same_values_in_float64(
-    kernel, gamma, dtype, offset, kind
-):
+@pairwise(
+    reference=REFERENCES,
+    values=[("f4", 1e3), ("f4", 1e6), ("f8", 1e8), ("f8", 1e12)],
+    kind=[np.asarray, np.asfortranarray, LazyRows, sparse.csr_array],
+)
+def test_gamma_at_an_offset_is_that_of_the_same_values_in_float64(reference, values, kind):
+    (kernel, gamma), (dtype, offset) = reference, values
     rows = np.random.default_rng(0).normal(size=(200, 5)) + offset
     if gamma == "scale":
         # More than one tile.
@@ -363,14 +370,6 @@ def test_gamma_at_an_offset_is_that_of_the_same_values_in_float64(
     rows = rows.astype(dtype)
     found = resolve_gamma(gamma, kind(rows), kernel, seed=0)
     assert found == pytest.approx(REFERENCES[kernel, gamma](rows.astype("f8")), rel=1e-9)
-
-
-@pytest.mark.parametrize("estimator", [KernelPCA, IncrementalKernelPCA, OnlineKernelPCA])
-def test_gamma_does_not_depend_on_the_offset_of_the_rows(estimator):
-    rows = np.random.default_rng(0).normal(size=(60, 5))
-    far = estimator(2, kernel="rbf", gamma="scale").fit((rows + 1e4).astype("f4"))
-    near = estimator(2, kernel="rbf", gamma="scale").fit(rows)
-    assert far.gamma_ == pytest.approx(near.gamma_, rel=1e-3)
 
 
 def test_gamma_of_rows_that_differ_in_the_last_bit():
@@ -481,7 +480,7 @@ def test_pickle(X, solver, kernel):
 @pairwise(
     strength=1,
     kernel=["rbf", product, products, Gaussian(0.05)],
-    gain=["auto", 0.1, MetaDescent(0.1 * InverseTime() * ReciprocalEigenvalues(), 0.2)],
+    gain=["auto", 0.1, 0.1 * InverseTime() * ReciprocalEigenvalues()],
 )
 def test_clone(X, kernel, gain):
     first = model(kernel=kernel, gain=gain, init=np.eye(3, 50)).fit(X[:50])
@@ -563,22 +562,9 @@ def test_stops_when_the_residual_is_within_tol(X, method):
     assert largest[-1] <= 0.01 < min(largest[:-1])
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_stops_when_the_change_is_small(X, method):
-    """Kim 2003: two consecutive solutions closer than a threshold."""
-    fitted = model(method, change_tol=1e-2, max_iter=50).fit(X)
-    assert fitted.outcome_ is Outcome.SMALL_CHANGE
-    assert 1 < fitted.n_iter_ < 50
-    *earlier, last = fitted.history_
-    assert last.change <= 1e-2
-    assert all(record.change > 1e-2 or record.note for record in earlier)
-
-
-@pytest.mark.parametrize("asked", [{"tol": 1e-12}, {"change_tol": 1e-20}])
-def test_reaching_max_iter_is_reported(X, asked):
-    (name, value), *_ = asked.items()
-    with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}"):
-        fitted = model(max_iter=6, **asked).fit(X)
+def test_reaching_max_iter_is_reported(X):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=6 .*tol=1e-12"):
+        fitted = model(max_iter=6, tol=1e-12).fit(X)
     assert fitted.outcome_ is Outcome.PASS_LIMIT
 
 
@@ -632,21 +618,16 @@ def test_fit_does_not_use_the_global_random_state(X):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_gain_object_replaces_that_of_the_solver(X, method):
-    by_name = model("kha/et", gain=0.2).fit(X)
+    """KHA-SMD adapts it."""
+    by_name = model("kha-smd" if method == "kha-smd" else "kha/et", gain=0.2).fit(X)
     gain = 0.2 * InverseTime() * ReciprocalEigenvalues()
     assert same(model(method, gain=gain).fit(X), by_name)
-    by_name = model("kha-smd", gain=0.2, meta_gain=0.3, meta_decay=0.9, log_gain_init=0.5).fit(X)
-    assert same(model(method, gain=MetaDescent(gain, 0.3, 0.9, 0.5)).fit(X), by_name)
-
-
-def test_a_constant_gain_is_kha(X):
-    assert same(model("kha", gain=0.1).fit(X), model("kha-smd", gain=Constant(0.1)).fit(X))
 
 
 # --- starts --------------------------------------------------------------------------
 
 
-@pairwise(strength=1, init=["auto", "landmarks", "random", "sparse"], gain=["auto", 0.2])
+@pairwise(strength=1, init=["auto", "landmarks", "random"], gain=["auto", 0.2])
 def test_starts(X, init, gain):
     exact = model("dense").fit(X).eigenvalues_.sum()
     found = model("kha/et", init=init, gain=gain, max_iter=30).fit(X).eigenvalues_.sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 import ikpca
 from ikpca import KernelPCA, NoveltyDetector
 from ikpca.errors import InvalidInput
-from ikpca.solvers import Nystrom
+from ikpca.solvers import Krylov, Nystrom, Outcome
 
 PARAMETERS = {"kernel": "rbf", "gamma": "scale"}
 
@@ -213,7 +214,7 @@ def test_save_and_load(tmp_path, rows, detector):
     assert again.offset_ == stream.offset_
 
 
-def test_sparse_rows(rows):
+def test_sparse_rows_have_the_scores_of_dense_rows(rows):
     kept = np.where(rows > 0, rows, 0)
     dense = NoveltyDetector(random_state=0).fit(kept)
     csr = NoveltyDetector(random_state=0).fit(sparse.csr_array(kept))
@@ -226,7 +227,7 @@ def test_sparse_rows(rows):
         csr.partial_fit(kept)
 
 
-def test_constant_column(rows):
+def test_new_value_of_a_constant_column_is_novel(rows):
     wider = np.column_stack([rows, np.full(len(rows), 3.0)])
     detector = NoveltyDetector(random_state=0).fit(wider)
     new = np.column_stack([ring(np.random.default_rng(5), 500), np.full(500, 3.0)])
@@ -312,32 +313,32 @@ def test_stream_calibrates_with_recent_errors(rows):
     assert len(stream.calibration_errors_) == 500
 
 
-@pytest.mark.parametrize(
-    ("parameters", "match"),
-    [
-        ({"false_alarm_rate": 0.0}, "false_alarm_rate=0.0"),
-        ({"false_alarm_rate": 0.6}, "false_alarm_rate=0.6"),
-        ({"calibration": "loo"}, "calibration='loo'"),
-        ({"cv": 1}, "cv=1"),
-        ({"cv": 2.5}, "cv=2.5"),
-        ({"kernel": "precomputed"}, "k\\(x, x\\)"),
-        ({"kernel": "gauss"}, "kernel='gauss'"),
-        ({"n_components": 1.5}, "n_components=1.5"),
-        ({"forgetting": 0.0}, "forgetting=0.0"),
-        ({"max_basis_rows": -1}, "max_basis_rows=-1"),
-        ({"drift_after": 0}, "drift_after=0"),
-        ({"eigen_solver": Nystrom(1)}, "n_landmarks=1: all landmarks lie in one fold"),
-        ({"eigen_solver": "nystrom", "max_memory": 10_000}, "max_memory=10000"),
-        ({"n_jobs": 0}, "n_jobs=0"),
-        ({"random_state": "a"}, "random_state='a'"),
-    ],
-)
-def test_invalid_parameters(rows, parameters, match):
-    with pytest.raises(InvalidInput, match=match):
-        NoveltyDetector(**parameters).fit(rows)
+INVALID_PARAMETERS = [
+    ({"false_alarm_rate": 0.0}, "false_alarm_rate=0.0"),
+    ({"false_alarm_rate": 0.6}, "false_alarm_rate=0.6"),
+    ({"calibration": "loo"}, "calibration='loo'"),
+    ({"cv": 1}, "cv=1"),
+    ({"cv": 2.5}, "cv=2.5"),
+    ({"kernel": "precomputed"}, "k\\(x, x\\)"),
+    ({"kernel": "gauss"}, "kernel='gauss'"),
+    ({"n_components": 1.5}, "n_components=1.5"),
+    ({"forgetting": 0.0}, "forgetting=0.0"),
+    ({"max_basis_rows": -1}, "max_basis_rows=-1"),
+    ({"drift_after": 0}, "drift_after=0"),
+    ({"eigen_solver": Nystrom(1)}, "n_landmarks=1: all landmarks lie in one fold"),
+    ({"eigen_solver": "nystrom", "max_memory": 10_000}, "max_memory=10000"),
+    ({"n_jobs": 0}, "n_jobs=0"),
+    ({"random_state": "a"}, "random_state='a'"),
+]
 
 
-def test_invalid_rows(rows, detector):
+def test_invalid_parameters_are_rejected(rows, subtests):
+    for parameters, message in INVALID_PARAMETERS:
+        with subtests.test(repr(parameters)), pytest.raises(InvalidInput, match=message):
+            NoveltyDetector(**parameters).fit(rows)
+
+
+def test_invalid_rows_are_rejected(rows, detector):
     with pytest.raises(InvalidInput, match="cv=5 folds need at least 5 rows"):
         NoveltyDetector().fit(rows[:4])
     with pytest.raises(InvalidInput, match="cv=2 folds need at least 4 rows"):
@@ -392,17 +393,14 @@ def test_groups_that_a_splitter_leaves_out_are_new_to_the_models():
     assert np.median(groups.calibration_errors_) > 2 * np.median(copies.calibration_errors_)
 
 
-@pytest.mark.parametrize(
-    "cv",
-    [
-        ShuffleSplit(4, random_state=0),
-        TimeSeriesSplit(4),
-        PredefinedSplit(np.r_[np.zeros(299, int), 1]),
-    ],
-)
-def test_splitters_that_do_not_test_every_row_once_are_refused(rows, cv):
-    with pytest.raises(InvalidInput, match="each of the 300 rows once"):
-        NoveltyDetector(cv=cv).fit(rows)
+def test_splitters_that_do_not_test_every_row_once_are_refused(rows, subtests):
+    one_row = PredefinedSplit(np.r_[np.zeros(299, int), 1])
+    for cv in (ShuffleSplit(4, random_state=0), TimeSeriesSplit(4), one_row):
+        with (
+            subtests.test(repr(cv)),
+            pytest.raises(InvalidInput, match="each of the 300 rows once"),
+        ):
+            NoveltyDetector(cv=cv).fit(rows)
 
 
 def test_a_splitter_beside_a_calibration_is_refused(rows):
@@ -417,3 +415,20 @@ def test_folds_and_model_have_the_same_solver():
     assert len(detector.model_.X_fit_) == len(detector.calibration_errors_) == 2000
     new = np.random.default_rng(1).normal(size=(1000, 2))
     assert 0.02 < np.mean(detector.predict(new) == -1) < 0.08
+
+
+def test_an_interrupt_of_a_fold_ends_the_fit(rows, monkeypatch):
+    """A solver returns the components of its last pass, which are not those of a fold."""
+    solve, solutions = Krylov.solve, []
+
+    def interrupted_in_the_first_fold(*arguments):
+        solutions.append(solve(*arguments))
+        outcome = Outcome.INTERRUPTED if len(solutions) == 2 else solutions[-1].outcome
+        return replace(solutions[-1], outcome=outcome)
+
+    monkeypatch.setattr(Krylov, "solve", interrupted_in_the_first_fold)
+    detector = NoveltyDetector(6, eigen_solver="krylov", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        detector.fit(rows)
+    assert not hasattr(detector, "model_")
+    assert len(solutions) == 2

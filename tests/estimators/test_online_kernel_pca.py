@@ -12,10 +12,9 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA, OnlineKernelPCA
-from ikpca.errors import DivergenceWarning, InvalidInput
-from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
+from ikpca.errors import InvalidInput
 from ikpca.kernels import Gaussian
-from ikpca.solvers import KHA
+from ikpca.solvers import KHA, InverseTime
 from tests.pairwise import pairwise
 from tests.solver_options import with_learning_rule
 
@@ -62,9 +61,9 @@ def correlations(first, second):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"init": "random"}, {"init": "covering"}, {"forgetting": 0.99},
+    [{}, {"init": "random"}, {"init": np.eye(7)[:, :R]}, {"forgetting": 0.99},
      {"gain": 0.1}, {"init": np.eye(R)}],
-    ids=["rows", "random", "covering", "forgetting", "gain", "points"],
+    ids=["rows", "random", "combinations", "forgetting", "gain", "points"],
 )  # fmt: skip
 def test_result_does_not_depend_on_batches(X, parameters):
     X = X[:150]
@@ -74,7 +73,8 @@ def test_result_does_not_depend_on_batches(X, parameters):
         assert distance(whole, parts, X) < 1e-12
         assert np.allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=1e-12)
         assert np.array_equal(whole.basis_, parts.basis_)
-        assert np.abs(whole.novelty_[-1] - parts.novelty_[-1]) < 1e-12
+        last = parts.novelty_
+        np.testing.assert_allclose(whole.novelty_[-len(last) :], last, atol=1e-12)
         assert whole._signal.seen == parts._signal.seen
 
 
@@ -118,27 +118,22 @@ def test_linear_kernel_is_pca(X):
     )
 
 
-@pytest.mark.parametrize(
-    "gain",
-    [0.05, 0.2 * InverseTime(50),
-     0.5 * InverseTime(100) * ReciprocalEigenvalues(with_norm=False),
-     Constant(0.05)],
-    ids=["number", "1/t", "et", "object"],
-)  # fmt: skip
-def test_gains_of_the_papers(X, gain):
-    fitted = model(gain=gain).fit(np.vstack([X, X]))
+@pytest.mark.parametrize("rule", [KHA("kha", gain=0.05), KHA("kha/t", gain=0.5)])
+def test_gains_of_the_papers(X, rule):
+    fitted = model().set_params(rule=rule).fit(np.vstack([X, X]))
     exact = KernelPCA(R, kernel="rbf", gamma=0.5).fit(X)
     assert correlations(fitted.transform(X), exact.transform(X))[0] > 0.97
 
 
-@pytest.mark.parametrize("gain", [50.0, Constant(1e12)],
-                         ids=["50", "1e12"])  # fmt: skip
+@pytest.mark.parametrize("gain", [50.0, 1e12])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_too_large_gain_is_reduced_with_a_warning(X, gain, kernel):
-    with pytest.warns(DivergenceWarning, match="halved"):
-        fitted = model(gain=gain, kernel=kernel, init="random").fit(X)
-    assert np.isfinite(fitted.transform(X)).all()
-    assert np.diagonal(fitted._state.lengths).max() < 100
+def test_too_large_gain_raises_an_error(X, gain, kernel):
+    fitted = model(gain=0.05, kernel=kernel, init="random").partial_fit(X)
+    before = pickle.dumps(fitted)
+    fitted.set_params(rule__gain=gain)
+    with pytest.raises(InvalidInput, match="gain is too large and the components diverged"):
+        fitted.partial_fit(X)
+    assert pickle.dumps(fitted.set_params(rule__gain=0.05)) == before
 
 
 @pairwise(strength=1, kernel=["linear", "poly", "rbf", "cosine"], scale=[1e-6, 1.0, 1e4])
@@ -152,7 +147,7 @@ def test_automatic_gains_never_fail(X, kernel, scale):
         fitted = in_batches(OnlineKernelPCA(2, kernel=kernel, random_state=0), rows, 50)
     for name in RESULTS:
         assert np.isfinite(getattr(fitted, name)).all()
-    assert np.diagonal(fitted._state.lengths).max() < 4
+    assert np.diagonal(fitted._state.gram)[:-1].max() < 4
 
 
 def test_rayleigh_ritz_makes_components_orthonormal_and_ordered(X):
@@ -161,9 +156,7 @@ def test_rayleigh_ritz_makes_components_orthonormal_and_ordered(X):
     assert np.abs(gram - np.eye(R)).max() < 1e-8
     assert (np.diff(fitted.eigenvalues_) <= 0).all()
     assert np.abs(plain._subspace.component_gram - np.eye(R)).max() > 1e-8
-    # The state underneath is the same but for the signs that the report made positive.
-    states = [np.abs(each._state.coefficients) for each in (fitted, plain)]
-    assert np.array_equal(*states)
+    assert np.array_equal(fitted._state.vectors, plain._state.vectors)
 
 
 def test_signs_do_not_change_in_a_stream(X):
@@ -174,8 +167,6 @@ def test_signs_do_not_change_in_a_stream(X):
         now = fitted.transform(X)
         assert ((before * now).sum(axis=0) > 0).all()
         before = now
-    largest = np.abs(model().fit(X).transform(X)).argmax(axis=0)
-    assert (model().fit(X).transform(X)[largest, np.arange(R)] > 0).all()
 
 
 def test_whitened_projections_have_unit_variance(X):
@@ -197,9 +188,6 @@ def test_fit_resets_the_model(X):
     assert np.array_equal(fitted.transform(X), model().fit(X).transform(X))
 
 
-# --- the budget -----------------------------------------------------------------------------------
-
-
 # --- novelty and drift ----------------------------------------------------------------------------
 
 
@@ -208,7 +196,7 @@ def test_novelty_is_the_error_before_learning(X):
     expected = fitted.reconstruction_error(X[300:301])
     assert np.allclose(fitted.partial_fit(X[300:301]).novelty_, expected, atol=1e-10)
     strange = fitted.partial_fit(np.array([[3.0, 3.0, 3.0]])).novelty_
-    assert strange > 5 * np.median(model().partial_fit(X).novelty_)
+    assert strange > 5 * np.nanmedian(model().partial_fit(X).novelty_)
 
 
 def test_only_changing_streams_signal_a_drift(X):
@@ -241,7 +229,7 @@ def test_nan_in_the_middle_of_a_stream(X):
 
 def test_kernel_values_that_overflow():
     fitted = model(kernel="poly", degree=40, n_components=1)
-    with pytest.raises(InvalidInput, match="rows, the first of them 1 "):
+    with pytest.raises(InvalidInput, match="the first of them row 1, are not finite"):
         fitted.partial_fit(np.array([[1.0], [1e10]]))
     # All rows are equal, and random points of the start are far from them.
     with pytest.raises(InvalidInput, match="overflow"):
@@ -278,10 +266,14 @@ BAD_PARAMETERS = [
     ({"gain": -1.0}, "gain='auto'"),
     ({"forgetting": 0.0}, r"\(0, 1\]"),
     ({"forgetting": 1.1}, r"\(0, 1\]"),
-    ({"init": "landmarks"}, "'covering'"),
+    ({"init": "landmarks"}, "'random'"),
     ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
+    ({"init": np.full((3, 3), np.nan)}, "NaN"),
     ({"preimage": "ridge"}, "pre-image method"),
-    ({"gain": MetaDescent(0.1 * InverseTime(50), rate=0.1)}, "meta-descent is not a rule"),
+    ({"rule": KHA("kha-smd", gain=0.1)}, "is not a rule of streams"),
+    ({"rule": KHA("kha/et", gain=0.1)}, "is not a rule of streams"),
+    ({"rule": KHA("kha", gain=0.1 * InverseTime(50))}, "is not a rule of streams"),
+    ({"rule": KHA("kha")}, "is not a rule of streams"),
     ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"),
     ({"whiten": "yes"}, "whiten"),
 ]
@@ -289,8 +281,9 @@ BAD_PARAMETERS = [
 
 def test_errors_of_invalid_parameters_name_a_remedy(X, subtests):
     for parameters, words in BAD_PARAMETERS:
+        bad = model().set_params(**parameters) if "rule" in parameters else model(**parameters)
         with subtests.test(words), pytest.raises(InvalidInput, match=words):
-            model(**parameters).partial_fit(X)
+            bad.partial_fit(X)
 
 
 def test_n_components_cannot_change_in_a_stream(X):
@@ -303,9 +296,8 @@ def test_n_components_cannot_change_in_a_stream(X):
 
 
 def test_fit_equals_one_batch(X):
-    """``fit`` learns in parts, so that an interrupt keeps the finished ones."""
     rows = np.vstack([X] * 3)
     fitted, batch = model().fit(rows), model().partial_fit(rows)
-    np.testing.assert_array_equal(np.abs(fitted.coefficients_), np.abs(batch.coefficients_))
+    np.testing.assert_array_equal(fitted.coefficients_, batch.coefficients_)
     np.testing.assert_array_equal(fitted.novelty_, batch.novelty_)
     assert fitted.drift_ == batch.drift_

@@ -28,9 +28,9 @@ def unit_rows(V):
     return V / np.linalg.norm(V, axis=1, keepdims=True)
 
 
-def same_up_to_signs(found, expected, atol):
-    signs = np.sign(np.sum(found * expected, axis=0))
-    np.testing.assert_allclose(found * signs, expected, atol=atol)
+def same_up_to_signs(actual, expected, atol):
+    signs = np.sign(np.sum(actual * expected, axis=0))
+    np.testing.assert_allclose(actual * signs, expected, atol=atol)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_hebbian_solvers_approximate_the_embedding(X, K, solver):
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-4)
 
 
-def test_single_precision(X, K):
+def test_single_precision_is_kept(X, K):
     model = KernelSpectralClustering(
         10, n_components=5, gamma=GAMMA, eigen_solver="krylov", random_state=0
     ).fit(X.astype(np.float32))
@@ -161,8 +161,8 @@ BAD_ARGUMENTS = [
 
 
 def test_arguments_that_are_refused(X, subtests):
-    for parameters, said in BAD_ARGUMENTS:
-        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+    for parameters, message in BAD_ARGUMENTS:
+        with subtests.test(message), pytest.raises(InvalidInput, match=message):
             KernelSpectralClustering(**parameters).fit(X)
 
 

@@ -83,7 +83,8 @@ CHANGES = {
     },
     "detector: batch after fit": (DETECTOR, [("fit", X)], ("partial_fit", NORMAL)),
     "fit_transform": (KERNEL_PCAS["krylov"], [("fit", OTHER)], ("fit_transform", X)),
-    "refine": (KERNEL_PCAS["kha"], [("fit", X)], ("refine", X)),
+    # One pass is enough, so that no interrupt comes after a finished one.
+    "refine": (KERNEL_PCAS["krylov"], [("fit", X)], ("refine", X)),
 }
 
 

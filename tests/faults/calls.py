@@ -51,8 +51,8 @@ def _check_door(error):
     # What NumPy raises from compiled code seems to come from the line that called it.
     raised = linecache.getline(last.filename, last.lineno).strip().startswith("raise ")
     ours = last.filename.startswith(_OURS) and isinstance(error, InvalidInput | NotFittedError)
-    known = any(part in last.filename for part in _CHECKS)
-    if not (raised and (ours or known)):
+    checks_input = any(part in last.filename for part in _CHECKS)
+    if not (raised and (ours or checks_input)):
         where = f"{last.filename}:{last.lineno}"
         raise AssertionError(f"{type(error).__name__} from {where}: {error}") from error
 

@@ -16,7 +16,7 @@ import ikpca
 from ikpca import KernelPCA
 from ikpca.cli.files import write_table
 from ikpca.errors import UnwritableFile
-from ikpca.model_files import read_container
+from ikpca.model_files import read_file
 from tests.faults.jobs import JOBS, digest
 from tests.faults.tally import Tally
 
@@ -70,7 +70,7 @@ def _fit(place, rng, fault, tally):
     """A fit whose checkpoint does not fit on the disk resumes later to the same bits."""
     path, name = place / "fit", "kha/et, matrix"
     if _failed(lambda: JOBS[name](path), fault, place, 120_000, rng, tally) and path.exists():
-        read_container(path)
+        read_file(path)
     same = digest(JOBS[name](path)) == digest(JOBS[name](None))
     _expect(tally, same, "bits of a fit that went on")
     _expect_no_litter(place, {path}, tally)

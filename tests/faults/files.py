@@ -53,17 +53,17 @@ class StoredCase:
         target.write_bytes(damaged(self.content, rng))
         return target, self._is_the_same
 
-    def _is_the_same(self, found):
-        same(found, self.holds)
+    def _is_the_same(self, result):
+        same(result, self.holds)
         return "loaded, and the same"
 
 
-def use_forged(found):
+def use_forged(result):
     """Numbers in a file may be arbitrary, but a loaded object must be usable."""
     try:
         for method in ("transform", "predict"):
-            if hasattr(found, method):
-                getattr(found, method)(_ROWS)
+            if hasattr(result, method):
+                getattr(result, method)(_ROWS)
     except NotFittedError:
         return "loaded from a forged manifest, not fitted"
     except ValueError:

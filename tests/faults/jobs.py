@@ -126,9 +126,9 @@ OTHERS = {
     "online": _other(
         OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05
     ),
-    "online, covering": _other(
+    "online, random": _other(
         OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05,
-        rule=KHA(init="covering"),
+        rule=KHA(init="random"),
     ),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ikpca.errors import UnreadableFile
-from ikpca.model_files import read_container
+from ikpca.model_files import read_file
 from tests.faults.children import Child
 from tests.faults.jobs import JOBS, digest
 from tests.faults.tally import Tally
@@ -95,7 +95,7 @@ def _look_at(path, name, tally):
     if path.exists():
         tally.count("checkpoints read after a kill")
         try:
-            read_container(path)
+            read_file(path)
         except UnreadableFile as error:
             tally.count("unreadable")
             tally.find(f"{name}: {error}")

@@ -50,14 +50,14 @@ def _seed(seed, number):
 
 def _kills(count, seed, jobs, tell):
     """Run jobs in turn until a number of them were killed."""
-    known = {}
-    tally = shared_out(lambda name: known.setdefault(name, reference(name)) and Tally(),
+    references = {}
+    tally = shared_out(lambda name: references.setdefault(name, reference(name)) and Tally(),
                        [(name,) for name in JOBS], jobs, lambda _: None)  # fmt: skip
     number = 0
     while tally.counts["kills"] < count and "ended" not in tally.stated:
         missing = count - tally.counts["kills"]
         runs = range(number, number + max(1, min(_RUNS_AT_ONCE * jobs, missing // 2)))
-        order = list(known.values())
+        order = list(references.values())
         pieces = [(order[run % len(order)], _seed(seed, run)) for run in runs]
         done = tally.counts.copy()
         tally.add(shared_out(killed_run, pieces, jobs, lambda part, done=done: tell(

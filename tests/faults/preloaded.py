@@ -7,7 +7,7 @@ import safetensors.numpy  # noqa: F401
 
 import ikpca.cli.files
 import ikpca.model_files
-import ikpca.solvers.kha_sweep
+import ikpca.solvers.kha_pass
 import ikpca.streams.online_sweep  # noqa: F401
 from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
 from tests.faults import calls, files, jobs, texts  # noqa: F401

@@ -23,8 +23,8 @@ def read_damaged(case, rng, tally, clock):
     begun = time.perf_counter()
     clock()
     try:
-        found = case.load(target)
-        tally.count(check(found))
+        result = case.load(target)
+        tally.count(check(result))
     except InvalidInput:
         tally.count("refused")
     except BaseException as error:

@@ -34,9 +34,9 @@ def thread_batch(folder, rounds):
         use = partial(_used, model)
         with ThreadPoolExecutor(_THREADS) as pool:
             for _ in range(rounds):
-                for number, found in enumerate(pool.map(use, parts)):
+                for number, result in enumerate(pool.map(use, parts)):
                     tally.count("uses by threads at once")
-                    if found != alone[number]:
+                    if result != alone[number]:
                         tally.find(f"{name}: threads got other bits in part {number}")
         yield tally
 

@@ -14,8 +14,7 @@ from ikpca import (
     OnlineKernelPCA,
     vectorized,
 )
-from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
-from ikpca.solvers import KHA, Dense, Krylov
+from ikpca.solvers import KHA, Dense, InverseTime, Krylov, ReciprocalEigenvalues
 
 seeds = st.integers(0, 2**32 - 1)
 numbers = st.sampled_from([0, 1, 2, 3, 7, -1, 0.5, 1e-300, 1e300, np.nan, np.inf, None, "auto",
@@ -26,7 +25,7 @@ named_kernels = st.sampled_from(["linear", "poly", "rbf", "sigmoid", "cosine", "
 gains = st.one_of(
     st.just("auto"),
     positive,
-    st.sampled_from([Constant(0.1), 0.5 * InverseTime(30) * ReciprocalEigenvalues()]),
+    st.sampled_from([0.1 * InverseTime(), 0.5 * InverseTime(30) * ReciprocalEigenvalues()]),
 )
 methods = ("kha", "kha/t", "kha/et", "kha-smd")
 solver_names = ("auto", "dense", "krylov", "arpack", "randomized", *methods)
@@ -51,7 +50,7 @@ preimages = st.sampled_from(["auto"] * 6 + ["fixed-point", "gradient", "mds", "r
 solvers = st.one_of(
     st.sampled_from(solver_names),
     st.sampled_from([Dense(), Krylov(), Krylov("pivoted")]),
-    khas(inits=("auto", "random", "sparse", "landmarks", "pivoted")),
+    khas(inits=("auto", "random", "landmarks", "pivoted")),
 )
 
 
@@ -186,7 +185,7 @@ def online_kernel_pcas(draw):
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 3])),
         **_kernel(draw),
-        "rule": draw(khas(inits=("rows", "random", "covering"))),
+        "rule": draw(khas(inits=("rows", "random"))),
         "forgetting": draw(st.sampled_from([1.0, 0.9])),
         "whiten": draw(st.booleans()),
         "random_state": 0,

@@ -13,6 +13,6 @@ pytestmark = pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True,
           suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(random_calls)
-def test_random_calls(drawn):
+def test_random_calls_succeed_or_raise_expected_errors(drawn):
     _, use, given_to_it = drawn
     outcome(use, given_to_it)

@@ -19,9 +19,9 @@ pytestmark = [
 def test_killed_fits_resume(name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     set_up()
-    known = reference(name)
+    expected = reference(name)
     for seed in range(2):
-        tally = killed_run(known, seed)
+        tally = killed_run(expected, seed)
         assert not tally.findings
         assert tally.counts["runs with identical bits"] == 1
         assert tally.counts["kills"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.cli.files import read_table
-from ikpca.columns import ColumnEncoder, ColumnOptions
+from ikpca.columns import ColumnEncoder
 from tests.faults.mutations import damaged, damaged_text
 
 _CSV = "height,weight,age\n1.8,75,33\n1.6,5.5e1,41\n-0.5,+60,.5\n\n2,3,4\n"
@@ -56,7 +56,7 @@ def _array(folder, kind):
 
 def _read_complete(path):
     """Read a table as the commands do, which reject empty cells and text."""
-    table, _ = ColumnEncoder.fit(read_table(path), ColumnOptions())
+    table, _ = ColumnEncoder.fit(read_table(path))
     return table
 
 

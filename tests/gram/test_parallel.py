@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ikpca import KernelPCA, vectorized
 from ikpca.estimators.validation import single_thread
-from ikpca.gram.resources import Workers, limit_blas
+from ikpca.gram.resources import Workers
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -105,7 +104,7 @@ def two_blas_threads():
     set_blas_threads(before[0])
 
 
-@pytest.mark.parametrize("second", [Workers, single_thread, lambda: limit_blas(2)])
+@pytest.mark.parametrize("second", [Workers, single_thread])
 @pytest.mark.parametrize("in_order", [True, False])
 def test_overlapping_limits_restore_the_threads_of_blas(two_blas_threads, second, in_order):
     contexts = [Workers(1), second()]
@@ -116,14 +115,6 @@ def test_overlapping_limits_restore_the_threads_of_blas(two_blas_threads, second
     first.__exit__(None, None, None)
     last.__exit__(None, None, None)
     assert blas_threads() == two_blas_threads
-
-
-def test_the_lowest_of_the_open_limits_holds(two_blas_threads):
-    with ExitStack() as stack:
-        stack.enter_context(limit_blas(2))
-        with single_thread():
-            assert set(blas_threads()) == {1}
-        assert blas_threads() == two_blas_threads
 
 
 def test_overlapping_fits_restore_the_threads_of_blas(two_blas_threads):

@@ -19,6 +19,7 @@ from ikpca import (
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
 from ikpca.gram.lazy_rows import LazyRows
+from tests.pairwise import pairwise
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ def test_rows_on_disk_are_rows_in_memory(X, tmp_path, kind, solver):
     disk = files(X, tmp_path)[kind]
     settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
     memory = KernelPCA(5, **settings).fit(X)
-    found = KernelPCA(5, **settings, max_memory="20MB").fit(disk)
-    assert subspace_angles(found.eigenvectors_, memory.eigenvectors_)[0] < 2e-3
-    np.testing.assert_allclose(found.transform(X[:20]), memory.transform(X[:20]), atol=1e-3)
+    result = KernelPCA(5, **settings, max_memory="20MB").fit(disk)
+    assert subspace_angles(result.eigenvectors_, memory.eigenvectors_)[0] < 2e-3
+    np.testing.assert_allclose(result.transform(X[:20]), memory.transform(X[:20]), atol=1e-3)
 
 
 def test_a_memory_map_is_not_copied(X, tmp_path):
@@ -75,8 +76,13 @@ def test_errors_of_files(X, tmp_path):
 
 def test_a_memory_map_of_the_wrong_type_is_refused(tmp_path):
     np.save(tmp_path / "bytes.npy", np.zeros((10, 3), dtype=np.uint8))
-    with pytest.raises(ValueError, match=r"memory map of uint8.*convert"):
+    with pytest.raises(ValueError, match=r"type uint8.*convert"):
         fitted(open_rows(tmp_path / "bytes.npy"))
+
+
+def test_rows_on_disk_without_features_are_refused():
+    with pytest.raises(InvalidInput, match=r"shape \(10, 0\)"):
+        fitted(LazyRows(np.zeros((10, 0))))
 
 
 def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
@@ -86,7 +92,7 @@ def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
     )
     array[:] = X
     array[333, 3] = np.nan
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="contains NaN or infinity in rows 333, counted from 0"):
         fitted(array)
 
 
@@ -142,30 +148,28 @@ def test_every_method_accepts_rows_on_disk(X, tmp_path, kind):
         call = getattr(memory, method)
         np.testing.assert_allclose(call(disk), call(X), rtol=1e-5, atol=1e-6)
     assert memory.score(LazyRows(X[:9])) == memory.score(X[:9])
-    found = KernelPCA(3, **SETTINGS, warm_start=True)
-    np.testing.assert_allclose(found.fit_transform(disk), memory.transform(X), atol=1e-4)
-    assert found.gamma_ == memory.gamma_
-    np.testing.assert_allclose(found.fit(disk).transform(disk), memory.transform(X), atol=1e-4)
-    np.testing.assert_allclose(found.refine(disk).eigenvalues_, memory.eigenvalues_, rtol=1e-5)
+    result = KernelPCA(3, **SETTINGS, warm_start=True)
+    np.testing.assert_allclose(result.fit_transform(disk), memory.transform(X), atol=1e-4)
+    assert result.gamma_ == memory.gamma_
+    np.testing.assert_allclose(result.fit(disk).transform(disk), memory.transform(X), atol=1e-4)
+    np.testing.assert_allclose(result.refine(disk).eigenvalues_, memory.eigenvalues_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", LAZY)
-@pytest.mark.parametrize("solver", ["nystrom", "dense"])
+@pairwise(strength=1, kind=LAZY, solver=["nystrom", "dense"])
 def test_detector_accepts_rows_on_disk(X, tmp_path, kind, solver):
     X = X[:160]
     settings = {"n_components": 5, "eigen_solver": solver, "random_state": 0}
     memory = NoveltyDetector(**settings).fit(X)
     disk = on_disk(kind, X, tmp_path)
-    found = NoveltyDetector(**settings).fit(disk)
-    np.testing.assert_allclose(found.score_samples(disk), memory.score_samples(X), atol=1e-5)
+    result = NoveltyDetector(**settings).fit(disk)
+    np.testing.assert_allclose(result.score_samples(disk), memory.score_samples(X), atol=1e-5)
     np.testing.assert_array_equal(memory.predict(disk), memory.predict(X))
     np.testing.assert_allclose(memory.explain(disk), memory.explain(X))
     memory.partial_fit(disk)
     np.testing.assert_allclose(memory.score_samples(disk), memory.score_samples(X))
 
 
-@pytest.mark.parametrize("kind", LAZY)
-@pytest.mark.parametrize("estimator", [IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
+@pairwise(strength=1, kind=LAZY, estimator=[IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
 def test_other_estimators_accept_rows_on_disk(X, tmp_path, kind, estimator):
     X = X[:160]
     disk, model = on_disk(kind, X, tmp_path), estimator(2, random_state=0)
@@ -196,7 +200,7 @@ def test_rows_on_disk_are_validated(X, tmp_path, kind):
             call(broken)
     with pytest.raises(ValueError, match="at least 1"):
         model.transform(LazyRows(X[:0]))
-    with pytest.raises(ValueError, match="float64 are read in place"):
+    with pytest.raises(ValueError, match="float64 with features are read in place"):
         model.transform(LazyRows(np.ones((3, 64), dtype=np.int32)))
 
 
@@ -257,5 +261,5 @@ class OnDisk:
 
 def test_gamma_from_the_spread_of_rows_takes_a_tile_at_a_time():
     rows = np.random.default_rng(0).normal(2.0, 3.0, size=(2500, 4))
-    found = resolve_gamma("scale", OnDisk(rows), "rbf", seed=0)
-    assert found == pytest.approx(1 / (4 * rows.var()), rel=1e-12)
+    result = resolve_gamma("scale", OnDisk(rows), "rbf", seed=0)
+    assert result == pytest.approx(1 / (4 * rows.var()), rel=1e-12)

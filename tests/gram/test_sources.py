@@ -10,8 +10,8 @@ from scipy import sparse
 
 from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import ComputedGram, PrecomputedGram, center_gram, cross_gram, full_matrix, multiply
-from ikpca.gram.resources import Workers
-from ikpca.gram.sources import TILE, CachedGram, CompactGram, StoredGram
+from ikpca.gram.resources import SERIAL, Workers
+from ikpca.gram.sources import TILE, CachedGram, cache_source
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace
 from tests.conftest import explicitly_centered
@@ -86,14 +86,17 @@ def precomputed(kind, matrix):
     return lambda n, dtype: PrecomputedGram(read_only(kind(matrix(n, dtype))))
 
 
+def stored(source):
+    return cache_source(source, "matrix", 10**9, SERIAL)
+
+
 SOURCES = {
     "computed dense": computed(np.asarray),
     "computed csr": computed(sparse.csr_array),
     "precomputed dense": precomputed(np.asarray, symmetric_matrix),
     "precomputed csr": precomputed(sparse.csr_array, symmetric_matrix),
     "precomputed asymmetric": precomputed(np.asarray, asymmetric_matrix),
-    "precomputed asymmetric csr": precomputed(sparse.csr_array, asymmetric_matrix),
-    "stored": lambda n, dtype: StoredGram(computed(np.asarray)(n, dtype)),
+    "stored": lambda n, dtype: stored(computed(np.asarray)(n, dtype)),
     "not held asymmetric": lambda n, dtype: NothingHeld(asymmetric_matrix(n, dtype)),
     "folded": lambda n, dtype: ComputedGram(
         KERNEL, rows_of(n, dtype), split=FeatureSplit.from_rows(rows_of(n, dtype))
@@ -108,9 +111,6 @@ SOURCES = {
     "normalized": lambda n, dtype: NormalizedGram(computed(np.asarray)(n, dtype)),
     "normalized cached": lambda n, dtype: NormalizedGram(
         CachedGram(computed(np.asarray)(n, dtype), 10**8)
-    ),
-    "normalized csr": lambda n, dtype: NormalizedGram(
-        precomputed(sparse.csr_array, symmetric_matrix)(n, dtype)
     ),
 }
 
@@ -213,8 +213,8 @@ class TestEverySource:
         patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
         C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
         close(gram.rows(patterns), centered_K[patterns])
-        strip = gram.strip(patterns, extra_rows=3)
-        close(strip.toarray(), centered_K[patterns])
+        strip = gram.strip(patterns)
+        close(strip.columns(np.arange(n_samples)), centered_K[patterns])
         close(strip.columns(np.array([0, 7, 7])), centered_K[np.ix_(patterns, [0, 7, 7])])
         updated = strip.update(T, read_only(products), C)
         close(updated, T @ products + C @ centered_K[patterns])
@@ -236,7 +236,7 @@ class TestEverySource:
         def everything(n_threads):
             with Workers(n_threads) as workers:
                 gram, product = center_gram(source, V, workers)
-                strip = gram.strip(np.array([3, 1, 3]), extra_rows=3)
+                strip = gram.strip(np.array([3, 1, 3]))
                 updated = strip.update(np.eye(3, dtype=dtype), product.T, V[:3].T.copy())
                 return [product, updated, gram.multiply(V), full_matrix(source, workers)]
 
@@ -254,7 +254,9 @@ def test_constant_kernels_have_no_variance():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compact_tiles_are_rounded_to_16_bits_in_the_cache_or_not(dtype):
     X, V = rows_of(LARGE, dtype), np.random.default_rng(0).normal(size=(LARGE, 3)).astype(dtype)
-    kept, computed_again = (CompactGram(ComputedGram(KERNEL, X), size) for size in (10**8, 0))
+    kept, computed_again = (
+        CachedGram(ComputedGram(KERNEL, X), size, compact=True) for size in (10**8, 0)
+    )
     K = full_matrix(kept)
     errors = K - symmetric_matrix(LARGE, np.float64)
     assert 0.4 / 65535 < np.abs(errors).max() < 0.52 / 65535
@@ -270,7 +272,7 @@ def test_compact_values_do_not_wrap_around():
     """Differences of large squares exceed 1 by rounding errors."""
     X = np.random.default_rng(0).normal(0, 300, size=(50, 3)).astype(np.float32)
     source = ComputedGram(Gaussian(1.0), X, split=FeatureSplit.from_rows(X))
-    values, rounded = full_matrix(source), full_matrix(CompactGram(source, 0))
+    values, rounded = full_matrix(source), full_matrix(CachedGram(source, 0, compact=True))
     assert values.max() > 1 + 1 / 65535
     np.testing.assert_allclose(rounded, np.minimum(values, 1), atol=0.52 / 65535)
 
@@ -283,7 +285,7 @@ def test_threads_share_long_strips_without_changing_a_bit():
     def updated(n_threads):
         with Workers(n_threads) as workers:
             gram, _ = center_gram(ComputedGram(Linear(), X), workers=workers)
-            return gram.strip(np.array([0, 4999, 7]), extra_rows=2).update(np.eye(2), products, C)
+            return gram.strip(np.array([0, 4999, 7])).update(np.eye(2), products, C)
 
     assert np.array_equal(updated(1), updated(2))
     centered_X = X - X.mean(axis=0)
@@ -331,7 +333,7 @@ class TestCounting:
     def test_strips_and_diagonal(self, n_samples):
         gram, _ = center_gram(SOURCES["computed dense"](n_samples, np.float64))
         before = gram.entries
-        strip = gram.strip(np.arange(6), extra_rows=2)
+        strip = gram.strip(np.arange(6))
         strip.columns(np.arange(6))
         strip.update(np.eye(2), np.ones((2, n_samples)), np.ones((2, 6)))
         assert gram.entries == before + 6 * n_samples
@@ -339,11 +341,11 @@ class TestCounting:
         assert gram.entries == before + 7 * n_samples
 
     def test_a_stored_matrix_is_evaluated_once(self, n_samples):
-        stored = StoredGram(SOURCES["computed dense"](n_samples, np.float64))
-        gram, _ = center_gram(stored, np.ones((n_samples, 1)))
+        matrix = stored(SOURCES["computed dense"](n_samples, np.float64))
+        gram, _ = center_gram(matrix, np.ones((n_samples, 1)))
         gram.rows(np.arange(5))
         gram.diagonal()
-        assert stored.entries == gram.entries == self.upper_tiles(n_samples)
+        assert matrix.entries == gram.entries == self.upper_tiles(n_samples)
 
     def test_precomputed_entries_are_not_counted(self, n_samples):
         source = SOURCES["precomputed dense"](n_samples, np.float64)

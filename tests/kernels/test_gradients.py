@@ -76,25 +76,25 @@ def test_diagonal_gradient_against_finite_differences(name, sets):
     np.testing.assert_allclose(kernel.diagonal_gradient(Z), expected, atol=1e-7 * scale)
 
 
-@pairwise(strength=1, name=DIFFERENTIABLE, dtype=[np.float64, np.float32])
+@pairwise(strength=1, name=KERNELS, dtype=[np.float64, np.float32])
 def test_types_are_kept_and_arguments_not_modified(name, sets, dtype):
-    kernel = DIFFERENTIABLE[name]
+    kernel = KERNELS[name]
     arguments = [array.astype(dtype) for array in sets]
     for array in arguments:
         array.flags.writeable = False
-    found = [*kernel.weighted_gradient(*arguments), kernel.diagonal_gradient(arguments[0])]
+    result = [*kernel.weighted_gradient(*arguments), kernel.diagonal_gradient(arguments[0])]
     if name in RADIAL:
-        found += kernel.weighted_center(*arguments)
-    assert {array.dtype for array in found} == {np.dtype(dtype)}
+        result += kernel.weighted_center(*arguments)
+    assert {array.dtype for array in result} == {np.dtype(dtype)}
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("name", KERNELS)
 def test_no_temporary_for_every_pair_and_feature(name):
     """Two tiles of kernel values and slopes and, of the rows, a copy or two; 40 tiles in a cube."""
     rng = np.random.default_rng(0)
     Z, X, weights = rng.random((300, 40)), rng.random((400, 40)), rng.random((300, 400))
     tile, rows = weights.nbytes, Z.nbytes + X.nbytes
-    kernel = DIFFERENTIABLE[name]
+    kernel = KERNELS[name]
     allowed = 5 * tile + 4 * rows + SLACK
     assert peak_bytes(lambda: kernel.weighted_gradient(Z, X, weights)) <= allowed
 
@@ -105,7 +105,7 @@ def test_the_gradient_of_a_zero_row_is_finite(sets):
     assert np.isfinite(gradients).all()
 
 
-# --- centres -------------------------------------------------------------------------
+# --- centers -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RADIAL)
@@ -113,36 +113,36 @@ def test_center_of_positive_weights_increases_the_sum(name, sets):
     """Mean and median shift: a step to the center never lowers a sum of positive weights."""
     kernel, (Z, X, weights) = RADIAL[name], sets
     weights = np.abs(weights)
-    values, centres = kernel.weighted_center(Z, X, weights)
-    higher, _ = kernel.weighted_center(centres, X, weights)
+    values, centers = kernel.weighted_center(Z, X, weights)
+    higher, _ = kernel.weighted_center(centers, X, weights)
     assert (higher > values).all()
 
 
 def test_the_gaussian_step_is_along_the_gradient(sets):
     Z, X, weights = sets
     weights = np.abs(weights)
-    values, centres = Gaussian(0.2).weighted_center(Z, X, weights)
+    values, centers = Gaussian(0.2).weighted_center(Z, X, weights)
     _, gradients = Gaussian(0.2).weighted_gradient(Z, X, weights)
-    np.testing.assert_allclose(centres - Z, gradients / (0.4 * values[:, None]), atol=1e-12)
+    np.testing.assert_allclose(centers - Z, gradients / (0.4 * values[:, None]), atol=1e-12)
 
 
-def test_the_laplacian_centre_has_half_of_the_weight_on_either_side(sets):
+def test_the_laplacian_center_has_half_of_the_weight_on_either_side(sets):
     Z, X, weights = sets
     kernel, weights = Laplacian(0.3), np.abs(weights)
-    _, centres = kernel.weighted_center(Z, X, weights)
+    _, centers = kernel.weighted_center(Z, X, weights)
     pulls = weights * filled(kernel, Z, X)
     for i, d in np.ndindex(*Z.shape):
-        below, above = (pulls[i, side].sum() for side in (X[:, d] < centres[i, d],
-                                                          X[:, d] > centres[i, d]))  # fmt: skip
+        below, above = (pulls[i, side].sum() for side in (X[:, d] < centers[i, d],
+                                                          X[:, d] > centers[i, d]))  # fmt: skip
         assert max(below, above) <= pulls[i].sum() / 2
 
 
 @pytest.mark.parametrize("name", RADIAL)
 def test_without_positive_weights_points_do_not_move(name, sets):
     Z, X, weights = sets
-    values, centres = RADIAL[name].weighted_center(Z, X, -np.abs(weights))
+    values, centers = RADIAL[name].weighted_center(Z, X, -np.abs(weights))
     assert (values < 0).all()
-    assert np.array_equal(centres, Z)
+    assert np.array_equal(centers, Z)
 
 
 # --- distances -----------------------------------------------------------------------
@@ -152,9 +152,9 @@ def test_without_positive_weights_points_do_not_move(name, sets):
 def test_input_distances_up_to_a_number_per_row(name, sets):
     kernel, (Z, X, _) = MEASURING[name], sets
     rows = np.broadcast_to(X, (len(Z), *X.shape))
-    found = kernel.input_distances(filled(kernel, Z, X), rows)
+    actual = kernel.input_distances(filled(kernel, Z, X), rows)
     expected = np.square(Z[:, None] - X[None]).sum(axis=2)
-    offsets = found - expected
+    offsets = actual - expected
     np.testing.assert_allclose(offsets, np.broadcast_to(offsets[:, :1], offsets.shape), atol=1e-9)
 
 

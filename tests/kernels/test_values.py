@@ -72,9 +72,9 @@ def test_fill_equals_scikit_learn(name, kind, other_kind, dtype):
     expected = pairwise_kernels(
         X.astype(np.float64), Y.astype(np.float64), metric=name, **PARAMETERS[name]
     )
-    found = filled(KERNELS[name], KINDS[kind](X), KINDS[other_kind](Y))
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    actual = filled(KERNELS[name], KINDS[kind](X), KINDS[other_kind](Y))
+    assert actual.dtype == dtype
+    np.testing.assert_allclose(actual, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
 @pairwise(strength=1, name=KERNELS, kind=KINDS)
@@ -95,10 +95,10 @@ def test_fill_writes_only_into_the_view(name, kind):
 def test_diagonal_is_the_diagonal_of_fill(name, kind, dtype):
     kernel = KERNELS[name]
     X = KINDS[kind](small_rows(9, 2, dtype))
-    found = kernel.diagonal(X)
-    assert found.dtype == dtype
+    actual = kernel.diagonal(X)
+    assert actual.dtype == dtype
     expected = np.diag(filled(kernel, X, X))
-    np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(actual, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
 @pairwise(strength=1, name=KERNELS, kind=KINDS)
@@ -143,8 +143,8 @@ def test_gaussian_far_from_the_origin(dtype, tolerance, offset):
     X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
     exact = X.astype(np.float64)
     expected = np.exp(-0.2 * np.square(exact[:, None] - exact[None]).sum(axis=2))
-    found = filled(Gaussian(0.2), X[:15], X)
-    np.testing.assert_allclose(found, expected[:15], atol=tolerance)
+    actual = filled(Gaussian(0.2), X[:15], X)
+    np.testing.assert_allclose(actual, expected[:15], atol=tolerance)
 
 
 def test_gaussian_of_sparse_rows_never_exceeds_one():
@@ -183,7 +183,7 @@ def test_features_that_never_vary_are_not_multiplied():
 
 
 @pairwise(strength=1, degree=[0, 1, 2, 3, 5, 2.5], dtype=[np.float64, np.float32])
-def test_polynomial_degrees(degree, dtype):
+def test_polynomials_of_every_degree_are_accurate(degree, dtype):
     X = np.random.default_rng(5).uniform(0, 1, size=(8, 5)).astype(dtype)
     kernel = Polynomial(degree, gamma=0.5, coef0=0.7)
     expected = (0.5 * X.astype(np.float64) @ X.T.astype(np.float64) + 0.7) ** degree
@@ -229,10 +229,10 @@ def test_a_vectorized_kernel_is_called_once_per_tile(kind, dtype):
 
     X, Y = small_rows(4, 7, dtype), small_rows(3, 8, dtype)
     kernel = make_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
-    found = filled(kernel, KINDS[kind](X), KINDS[kind](Y))
+    result = filled(kernel, KINDS[kind](X), KINDS[kind](Y))
     assert calls == [((4, 5), (3, 5))]
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, 2.5 * X @ Y.T, rtol=1e-5)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, 2.5 * X @ Y.T, rtol=1e-5)
     diagonal = kernel.diagonal(KINDS[kind](X))
     np.testing.assert_allclose(diagonal, 2.5 * np.square(X).sum(axis=1), rtol=1e-5)
     assert weighted.params == {}, "the decorated kernel keeps its own parameters"

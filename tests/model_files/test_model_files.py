@@ -30,12 +30,11 @@ from ikpca import (
     NoveltyDetector,
     OnlineKernelPCA,
     compress,
-    gains,
 )
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.model_files import digests_of
 from ikpca.preimages import FixedPoint
-from ikpca.solvers import KHA
+from ikpca.solvers import KHA, InverseTime
 from tests.sameness import same
 
 X = load_digits().data[:120] / 16
@@ -56,7 +55,7 @@ MODELS = {
     "hebbian": lambda: fitted(kernel="rbf", eigen_solver="kha-smd", max_iter=3),
     "krylov": lambda: fitted(kernel="laplacian", eigen_solver="krylov", gamma="median"),
     "gain object": lambda: fitted(
-        eigen_solver=KHA(gain=0.05 * gains.InverseTime(), rayleigh_ritz=False), max_iter=2
+        eigen_solver=KHA(gain=0.05 * InverseTime(), rayleigh_ritz=False), max_iter=2
     ),
     "pre-image object": lambda: fitted(kernel="rbf", preimage=FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
@@ -81,7 +80,7 @@ MODELS = {
     "online, from points": lambda: OnlineKernelPCA(
         2,
         kernel="rbf",
-        rule=KHA(init="covering", gain=0.1 * gains.InverseTime(50)),
+        rule=KHA("kha/t", gain=0.1, init=np.random.default_rng(0).normal(size=(9, X.shape[1]))),
         random_state=0,
     ).partial_fit(X),
     "online, one row": lambda: OnlineKernelPCA(2, random_state=0).partial_fit(X[:1]),
@@ -367,7 +366,7 @@ OVERSIZED = {
     ]),
     "scale": ("dense", set_state(_scale={"array": "large"})),
     "mean": ("GHA", set_state(mean_={"array": "large"})),
-    "factor": ("detector", set_state("_residual", factor={"array": "large"})),
+    "factor": ("detector", set_state("_residual", coefficients={"array": "large"})),
     "text": ("dense", set_state(
         feature_names_in_={"strings": [["x" * 8000] + [""] * 999, [1000]]}
     )),

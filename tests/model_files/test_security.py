@@ -79,8 +79,8 @@ def _is_ours(name):
 
 
 def test_no_file_can_run_code():
-    found = {path: list(offences(path.read_text("utf-8"), path)) for path in SOURCE.rglob("*.py")}
-    assert not {path: what for path, what in found.items() if what}
+    result = {path: list(offences(path.read_text("utf-8"), path)) for path in SOURCE.rglob("*.py")}
+    assert not {path: what for path, what in result.items() if what}
 
 
 OFFENCES = [

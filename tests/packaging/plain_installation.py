@@ -99,7 +99,7 @@ def library() -> Iterator[tuple[str, str, bool]]:
     """Check imports, fits and model files, and the error for each extra."""
     fits = _python(FITS)
     yield "fit, stream, save and load", fits.out.strip() or fits.err, fits.status == 0
-    for argument in ("--help", "info"):
+    for argument in ("--help", "info model.ikpca"):
         result = _ikpca(argument)
         yield f"ikpca {argument}", result.err.strip(), _is_one_line_error(result, "cli")
     result = _python(f"{NAMES}codes = {[code for code, *_ in LIBRARY.values()]!r}{TRY}")
@@ -112,7 +112,7 @@ def commands() -> Iterator[tuple[str, str, bool]]:
     """Check the command line with its own extra only."""
     result = _ikpca("fit rows.csv -o model.ikpca -n 2 --quiet")
     yield "ikpca fit", result.err.strip() or "a model", result.status == 0 and not result.err
-    for line in ("--help", "info"):
+    for line in ("--help", "info model.ikpca"):
         result = _ikpca(line)
         yield f"ikpca {line}", f"{len(result.out.splitlines())} lines", _is_help(result)
     for line, extra in COMMANDS.items():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.gram import PrecomputedGram, center_gram
 from ikpca.solvers import hebbian_step, hebbian_step_with_products, meta_step
-from ikpca.solvers.kha_pass import CoefficientStore
-from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
+from ikpca.solvers.kha_pass import OK, meta_sweep, plain_sweep
 from tests.pairwise import pairwise
 
 N_SAMPLES, R, M = 40, 5, 200
@@ -49,14 +47,18 @@ def gains(method: str) -> np.ndarray:
 
 
 def by_blocks(K, rows, patterns, size, sweep_block, dtype):
-    """Apply sweeps to a store, block by block; return R and RK'."""
-    matrix, products = center_gram(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
-    store = CoefficientStore(matrix, rows, products.T)
+    """Apply sweeps block by block; return R and RK' in a precision."""
+    R, K = rows.astype(dtype), K.astype(dtype)
+    products = R @ K
     for begin in range(0, len(patterns), size):
         block = patterns[begin : begin + size]
-        T, C = sweep_block(store, block, slice(begin, begin + len(block)))
-        store.transform(T, block, C)
-    return store.rows, store.products
+        Y = products[:, block].astype(np.float64, order="C")
+        G, steps = K[np.ix_(block, block)].astype(np.float64), slice(begin, begin + len(block))
+        T, C = (part.astype(dtype) for part in sweep_block(Y, G, steps, R, products))
+        products = T @ products + C @ K[block]
+        R = T @ R
+        np.add.at(R.T, block, C.T)
+    return R, products
 
 
 @pairwise(
@@ -65,17 +67,16 @@ def by_blocks(K, rows, patterns, size, sweep_block, dtype):
     dtype=[np.float64, np.float32],
 )
 def test_plain_methods(gram, start, method, size, dtype):
-    K, centered_K = gram
+    _, centered_K = gram
     A, _, patterns = start
     eta = gains(method)
 
-    def sweep_block(store, block, steps):
-        Y, G = store.project(block)
-        T, C, failed = plain_sweep(Y, G, eta[steps], False, np.full(len(block), NO_LIMIT))
+    def sweep_block(Y, G, steps, *_):
+        T, C, failed = plain_sweep(Y, G, eta[steps], False, np.full(len(G), NO_LIMIT))
         assert failed == OK
         return T, C
 
-    found, products = by_blocks(K, A, patterns, size, sweep_block, dtype)
+    found, products = by_blocks(centered_K, A, patterns, size, sweep_block, dtype)
     expected = A
     for step, p in enumerate(patterns):
         expected = hebbian_step(expected, centered_K[:, p], p, eta[step])
@@ -86,22 +87,21 @@ def test_plain_methods(gram, start, method, size, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("size", [1, 7, N_SAMPLES, M])
 def test_meta_descent(gram, start, size, dtype):
-    K, centered_K = gram
+    _, centered_K = gram
     A, B, patterns = start
     eta, log_gains = gains("kha-smd"), np.zeros(R)
 
-    def sweep_block(store, block, steps):
+    def sweep_block(YZ, G, steps, rows, products):
         nonlocal log_gains
-        YZ, G = store.project(block)
-        inner = store.inner_products(1)
+        inner = products.astype(np.float64) @ rows.T.astype(np.float64)
         T, C, failed, log_gains = meta_sweep(
-            YZ, G, eta[steps], False, np.full(len(block), NO_LIMIT), inner[:R, :R].copy(),
+            YZ, G, eta[steps], False, np.full(len(G), NO_LIMIT), inner[:R, :R].copy(),
             inner[:R, R:].copy(), log_gains, 0.4, 0.99, np.inf, np.inf,
         )  # fmt: skip
         assert failed == OK
         return T, C
 
-    found, _ = by_blocks(K, np.vstack([A, B]), patterns, size, sweep_block, dtype)
+    found, _ = by_blocks(centered_K, np.vstack([A, B]), patterns, size, sweep_block, dtype)
     state = (A, B, A @ centered_K, np.zeros(R))
     for step, p in enumerate(patterns):
         state = meta_step(*state, centered_K[:, p], p, eta[step], 0.4, 0.99)

@@ -80,7 +80,7 @@ CASES = {
     dtype=["float64", "float32"],
     form=[np.asarray, sparse.csr_array],
 )
-def test_reported_errors(case, solver, dtype, form):
+def test_reported_bounds_hold(case, solver, dtype, form):
     make, kernel, parameters = CASES[case]
     X = form(make(np.random.default_rng(0)).astype(dtype))
     model = KernelPCA(4, kernel=kernel, random_state=0, **parameters, **SOLVERS[solver])

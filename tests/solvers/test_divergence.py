@@ -11,8 +11,7 @@ from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
-from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
-from ikpca.solvers import Outcome
+from ikpca.solvers import InverseTime, Outcome, ReciprocalEigenvalues
 from ikpca.solvers.kha import METHODS
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver
@@ -117,8 +116,8 @@ def test_stopped_run_returns_the_initialization():
         {"log_gain_init": 50.0},
         {"log_gain_init": 800.0},
         {"log_gain_init": -800.0},
-        {"gain": MetaDescent(500 * InverseTime() * ReciprocalEigenvalues(), 1e3)},
-        {"gain": Constant(1e6) * ReciprocalEigenvalues()},
+        {"gain": 500 * InverseTime() * ReciprocalEigenvalues(), "meta_gain": 1e3},
+        {"gain": 1e6 * ReciprocalEigenvalues()},
     ],
     ids=str,
 )

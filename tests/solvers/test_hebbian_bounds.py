@@ -67,9 +67,9 @@ def stated_and_true(name, solver, r, passes, dtype=np.float64):
             pairs.append((record.excess_error, true_error(name, current().projections, r)))
 
     problem = Problem(None, exact(name)[0].astype(dtype), read_budget(None), seed=0)
-    found = solver.solve(problem, r, RunSettings(passes, callback=compare))
-    stated = found.certificate.excess_error
-    return [*pairs, (stated, true_error(name, found.projections, r))]
+    actual = solver.solve(problem, r, RunSettings(passes, callback=compare))
+    stated = actual.certificate.excess_error
+    return [*pairs, (stated, true_error(name, actual.projections, r))]
 
 
 @pairwise(slow=True, strength=3, name=KERNELS, method=METHODS, init=["landmarks", "random"])
@@ -81,7 +81,7 @@ def test_stated_excess_error(name, init, method):
 
 
 @pytest.mark.parametrize("name", ["linear", "Gaussian"])
-def test_single_precision(name):
+def test_stated_error_is_of_the_size_of_the_true_one_in_float32(name):
     solver = KHA("kha/et", init="random")
     for stated, true in stated_and_true(name, solver, KERNELS[name][1], 8, np.float32):
         assert 0.1 * true - ROUNDING[np.float32] <= stated <= 100 * true + ROUNDING[np.float32]

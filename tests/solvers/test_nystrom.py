@@ -15,6 +15,7 @@ from ikpca.gram import ComputedGram, cross_gram, full_matrix, read_budget
 from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from ikpca.solvers import Nystrom, Problem, RunSettings, solve_dense
 from ikpca.solvers.landmarks import pivoted_landmarks
+from tests.pairwise import pairwise
 
 PARAMETERS = {
     "linear": {},
@@ -39,8 +40,7 @@ def true_residuals(K, model, X):
     return relative_residuals(K, model.transform(X), model.eigenvalues_)
 
 
-@pytest.mark.parametrize("kernel", PARAMETERS)
-@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
+@pairwise(strength=1, kernel=PARAMETERS, selection=["uniform", "pivoted"])
 def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection):
     parameters = PARAMETERS[kernel]
     model = KernelPCA(
@@ -88,17 +88,17 @@ def test_single_precision_finds_the_same(digits):
 
 def test_all_rows_as_landmarks_are_exact(digits):
     X = digits[:300]
-    found = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver=Nystrom(1000), random_state=0)
+    actual = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver=Nystrom(1000), random_state=0)
     exact = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver="dense").fit(X)
-    projections = found.fit_transform(X)
-    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
+    projections = actual.fit_transform(X)
+    np.testing.assert_allclose(actual.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(np.abs(projections), np.abs(exact.transform(X)), atol=1e-9)
-    assert found.certificate_.residuals.max() < 1e-9
+    assert actual.certificate_.residuals.max() < 1e-9
     np.testing.assert_allclose(
-        found.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-9
+        actual.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-9
     )
     np.testing.assert_allclose(
-        found.reconstruction_error(X), exact.reconstruction_error(X), atol=1e-8
+        actual.reconstruction_error(X), exact.reconstruction_error(X), atol=1e-8
     )
 
 
@@ -141,10 +141,10 @@ def test_residual_bounds_hold_and_are_tight():
         for seed in range(20):
             problem = Problem(kernel, X, read_budget(None), seed=seed)
             # Fewer landmarks than features, so that the linear kernel has a residual, too.
-            found = Nystrom(10 if number >= 8 else 60).solve(problem, 3, RunSettings(1))
-            values = cross_gram(kernel, X, found.landmarks.rows)
-            true = relative_residuals(K, values @ found.coefficients.T, found.eigenvalues).max()
-            bound = found.certificate.residual_bounds.max()
+            actual = Nystrom(10 if number >= 8 else 60).solve(problem, 3, RunSettings(1))
+            values = cross_gram(kernel, X, actual.landmarks.rows)
+            true = relative_residuals(K, values @ actual.coefficients.T, actual.eigenvalues).max()
+            bound = actual.certificate.residual_bounds.max()
             misses.append(true > bound)
             ratios.append(bound / true)
     assert len(misses) == 200
@@ -277,6 +277,6 @@ def test_few_pivots_of_a_kernel_of_low_rank():
     assert 3 <= len(chosen) <= 50
     assert len(set(chosen)) == len(chosen)
     exact = solve_dense(X @ X.T, 3)
-    found = KernelPCA(3, eigen_solver=Nystrom(50, "pivoted"), random_state=0).fit(X)
-    assert len(found.landmarks_) == 3
-    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues, rtol=1e-9)
+    actual = KernelPCA(3, eigen_solver=Nystrom(50, "pivoted"), random_state=0).fit(X)
+    assert len(actual.landmarks_) == 3
+    np.testing.assert_allclose(actual.eigenvalues_, exact.eigenvalues, rtol=1e-9)

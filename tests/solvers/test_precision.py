@@ -12,14 +12,15 @@ from ikpca import KernelPCA
 from ikpca.gram import read_budget
 from ikpca.kernels import Gaussian, Laplacian, Polynomial
 from ikpca.solvers import Problem
+from tests.pairwise import pairwise
 
 X = load_digits().data / 16
 KERNEL = Gaussian(0.05)
 
 
 def single_precision_error(kernel, rows, tol):
-    found = Problem(kernel, rows, read_budget(None)).in_single_precision(tol)
-    return None if found is None else found[1]
+    used = Problem(kernel, rows, read_budget(None)).in_single_precision(tol)
+    return None if used.exact is None else used.error
 
 
 def fitted(tol, rows=X, **parameters):
@@ -98,8 +99,7 @@ def check_floor(n_rows, dtype, kernel):
     assert model.n_iter_ <= 20
 
 
-@pytest.mark.parametrize("dtype", FLOORS)
-@pytest.mark.parametrize("kernel", FLOOR_KERNELS)
+@pairwise(slow=True, kernel=FLOOR_KERNELS, dtype=FLOORS)
 def test_residuals_fall_to_rounding_errors(kernel, dtype):
     check_floor(3000, dtype, kernel)
 

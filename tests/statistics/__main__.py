@@ -27,7 +27,7 @@ def main() -> int:
     for cell in measure(make, stream=options.stream, n_seeds=options.seeds):
         cells.append(cell)
         if len(cells) % len(RATES) == 0:
-            row = [f"{each.ratio:6.2f} ({each.error:.2f})" for each in cells[-len(RATES) :]]
+            row = [f"{one.ratio:6.2f} ({one.error:.2f})" for one in cells[-len(RATES) :]]
             print(f"{cell.distribution:14}{cell.n_features:>8}", *row, flush=True)
     print(f"mean of all cells: {np.mean([cell.ratio for cell in cells]):.2f}")
     print(f"largest cell: {max(cell.ratio for cell in cells):.2f}")

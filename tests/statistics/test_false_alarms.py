@@ -81,7 +81,7 @@ def test_rows_depend_on_the_seed_only(distribution):
     assert not np.array_equal(first, other)
 
 
-def test_violations():
+def test_violations_are_reported_for_the_mean_and_the_largest_cell():
     """The mean of all cells, and the largest of them."""
     low, right, high = (
         Cell("normal", 2, 0.05, np.full(5, 0.05 * ratio)) for ratio in (0.5, 1.0, 1.7)

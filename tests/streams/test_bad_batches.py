@@ -55,7 +55,7 @@ def test_rejected_batch_does_not_change_the_model(X, name, limit):
         model.partial_fit(spoil(X))
     assert bits(model) == before
     assert np.array_equal(model.transform(X), projections)
-    with pytest.raises((ValueError, TypeError), match=message.replace("rows 53", "rows 3")):
+    with pytest.raises((ValueError, TypeError), match=message.partition(" .rows")[0]):
         model.fit(spoil(X)) if name != "width" else model.transform(spoil(X))
     assert np.array_equal(model.transform(X), projections)
 
@@ -77,7 +77,7 @@ def test_error_names_the_rows(X):
     many = with_nan(X, 2, 5, 8, 13, 21, 34, 55)
     message = (
         "X contains NaN or infinity in rows 2, 5, 8, 13, 21 and 2 more (rows 102, 105, 108, 113, "
-        "121 and 2 more of the stream, both counted from 0)"
+        "121 and 2 more of the stream), counted from 0"
     )
     with pytest.raises(InvalidInput, match=re.escape(message)):
         model.partial_fit(many)
@@ -90,7 +90,7 @@ def test_error_names_the_rows(X):
 def test_large_finite_numbers_are_accepted():
     """A sum that overflows is not a bad row."""
     check_finite(np.full((3, 2), 1e308), 0)
-    with pytest.raises(InvalidInput, match="in rows 1 "):
+    with pytest.raises(InvalidInput, match="in rows 1,"):
         check_finite(np.array([[1e308, 1e308], [1e308, np.inf]]), 0)
 
 
@@ -112,7 +112,7 @@ def test_rows_on_disk_are_validated_before_the_first_batch(X, tmp_path):
     np.save(tmp_path / "rows.npy", with_nan(np.tile(X, (30, 1)), 2500))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     model = IncrementalKernelPCA(3, **RBF)
-    with pytest.raises(InvalidInput, match=r"rows 2500 of the stream"):
+    with pytest.raises(InvalidInput, match="in rows 2500, counted from 0"):
         model.fit(mapped)
     assert not hasattr(model, "n_features_in_")
     with pytest.raises(InvalidInput, match=r"shape \(12000,\)"):

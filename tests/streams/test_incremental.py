@@ -10,7 +10,7 @@ from ikpca import IncrementalKernelPCA
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Linear, Polynomial
 from ikpca.solvers import solve_dense
-from ikpca.streams import BatchUpdate, IncrementalSettings, IncrementalState, update_step
+from ikpca.streams import PreimageState
 from tests.conftest import KERNELS
 
 #: The sigmoid is no inner product, a stream refuses it; degree 3 spreads eigenvalues over ten
@@ -25,14 +25,10 @@ def X():
     return rng.normal(size=(120, 5)) * [3.0, 2.0, 1.0, 1.0, 0.5] + 1.0
 
 
-def update(state, rows):
-    return BatchUpdate(state, rows).update()
-
-
-def streamed(kernel, X, size):
-    state = IncrementalState.empty(kernel, X)
+def streamed(kernel, X, size, n_components=None):
+    state = PreimageState.empty(kernel, X, n_components)
     for begin in range(0, len(X), size):
-        state = update(state, X[begin : begin + size])
+        state, _ = state.learn(X[begin : begin + size])
     return state
 
 
@@ -59,7 +55,7 @@ def test_batches_of_any_size_equal_one_batch(X, name, size):
     K = cross_gram(kernel, X, X)
     exact = solve_dense(K)
     r = int(np.count_nonzero(exact.eigenvalues > 1e-12 * exact.eigenvalues[0]))
-    assert state.n_components == r
+    assert len(state.singular_values) == r
     np.testing.assert_allclose(state.singular_values**2, exact.eigenvalues[:r], rtol=1e-8)
     vectors = exact.eigenvectors[:, :r].T / np.sqrt(exact.eigenvalues[:r, None])
     assert sines(K, vectors, state.vectors[:-1]).max() < 1e-6
@@ -74,9 +70,7 @@ def test_components_stay_orthonormal_over_many_single_samples():
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, size=(1200, 1))
     X = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
-    state = IncrementalState.empty(Gaussian(0.5), X)
-    for row in range(1200):
-        state = update(state, X[row : row + 1]).truncate(6)
+    state = streamed(Gaussian(0.5), X, 1, 6)
     vectors = state.vectors[:-1]
     gram = vectors @ cross_gram(state.kernel, X, X) @ vectors.T
     np.testing.assert_allclose(gram, np.eye(6), atol=1e-11)
@@ -85,23 +79,19 @@ def test_components_stay_orthonormal_over_many_single_samples():
 def test_a_new_component_has_the_sign_of_the_batch_that_adds_it():
     """Not of the earlier mean, which lies on the other side."""
     first = np.array([[10.0, 1.0], [10.0, -1.0]])
-    state = update(IncrementalState.empty(Linear(), first), first)
-    state = update(state, np.array([[-2.0, 0.0], [-3.0, 0.0]]))
-    np.testing.assert_allclose(state.vectors[0] @ state.basis, [-1, 0], atol=1e-12)
+    state, _ = streamed(Linear(), first, 2).learn(np.array([[-2.0, 0.0], [-3.0, 0.0]]))
+    np.testing.assert_allclose(state.vectors[0] @ state.basis_rows, [-1, 0], atol=1e-12)
 
 
 @pytest.mark.parametrize(("size", "scale"), [(20, 1), (50, 1e-6)])
 def test_truncated_with_the_linear_kernel_is_incremental_pca(size, scale):
     X = np.random.default_rng(1).normal(size=(400, 20)) * np.linspace(3, 1, 20) + 2
     X *= scale
-    theirs, state = IncrementalPCA(6), IncrementalState.empty(Linear(), X)
-    for begin in range(0, 400, size):
-        theirs.partial_fit(X[begin : begin + size])
-        state, _ = update_step(state, X[begin : begin + size], IncrementalSettings(6))
+    theirs, state = IncrementalPCA(6, batch_size=size).fit(X), streamed(Linear(), X, size, 6)
     np.testing.assert_allclose(state.singular_values, theirs.singular_values_, rtol=1e-8)
-    overlaps = state.vectors[:-1] @ state.basis @ theirs.components_.T
+    overlaps = state.vectors[:-1] @ state.basis_rows @ theirs.components_.T
     np.testing.assert_allclose(np.abs(overlaps), np.eye(6), atol=1e-8)
-    means = state.vectors[-1] @ state.basis
+    means = state.vectors[-1] @ state.basis_rows
     np.testing.assert_allclose(means, theirs.mean_, atol=1e-8 * scale)
 
 

@@ -22,8 +22,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from ikpca import KernelPCA, compress
 
-usual, _ = make_moons(1200, noise=0.08, random_state=0)
-train, known = usual[:600], usual[600:]
+normal, _ = make_moons(1200, noise=0.08, random_state=0)
+train, validation = normal[:600], normal[600:]
 rng = np.random.default_rng(0)
 novel = rng.uniform([-1.6, -1.1], [2.6, 1.6], size=(600, 2))
 
@@ -35,7 +35,7 @@ small = compress(model, 40)
 # drawn uniformly. Some of them lie within the moons, so that no score is perfect.
 
 new = np.repeat([False, True], 600)
-rows = np.concatenate([known, novel])
+rows = np.concatenate([validation, novel])
 distances, _ = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(rows)
 scores = {
     "kernel components": model.reconstruction_error(rows),
@@ -50,7 +50,7 @@ for name, score in scores.items():
 
 x, y = np.linspace(-1.8, 2.8, 120), np.linspace(-1.3, 1.8, 90)
 grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-threshold = np.quantile(model.reconstruction_error(known), 0.95)
+threshold = np.quantile(model.reconstruction_error(validation), 0.95)
 height = model.reconstruction_error(grid).reshape(90, 120)
 
 figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
@@ -61,6 +61,9 @@ axes.set_title("reconstruction error and threshold", loc="left", fontsize=10)
 figure.colorbar(shades, label="reconstruction error")
 above = {
     name: np.mean(model.reconstruction_error(rows) > threshold)
-    for name, rows in {"known": known, "novel": novel}.items()
+    for name, rows in {"validation": validation, "novel": novel}.items()
 }
-print(f"above the threshold: {above['known']:.0%} of known and {above['novel']:.0%} of novel rows")
+print(
+    f"above the threshold: {above['validation']:.0%} of validation rows "
+    f"and {above['novel']:.0%} of novel rows"
+)

@@ -35,7 +35,7 @@ print("parameters found in noisy rows:", search.best_params_)
 
 neighbors = NearestNeighbors(n_neighbors=25).fit(train).kneighbors(test, return_distance=False)
 linear = PCA(12).fit(train)
-found = {
+restored = {
     "noisy": test,
     "linear PCA": linear.inverse_transform(linear.transform(test)),
     "neighbor mean": train[neighbors].mean(axis=1),
@@ -43,7 +43,7 @@ found = {
     "clean": truth,
 }
 figure, panels = plt.subplots(5, 8, figsize=(6.5, 4.4), layout="constrained")
-for line, (name, rows) in zip(panels, found.items(), strict=True):
+for line, (name, rows) in zip(panels, restored.items(), strict=True):
     for axes, row in zip(line, rows[::36], strict=False):
         axes.imshow(row.reshape(8, 8), cmap="gray", vmin=0, vmax=1)
         axes.set(xticks=[], yticks=[])
@@ -51,5 +51,5 @@ for line, (name, rows) in zip(panels, found.items(), strict=True):
 
 # %%
 
-for name, rows in found.items():
+for name, rows in restored.items():
     print(f"{name:15s} mean squared error {np.mean(np.square(rows - truth)):.4f}")

@@ -23,10 +23,10 @@ from sklearn.base import TransformerMixin
 
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
-from ikpca.preimages import MDS, Gradient, Preimages
-from ikpca.reduced_sets import Reduction, SelectedRows
+from ikpca.preimages import MDS, Gradient, PreimageMethod, Preimages
+from ikpca.reduced_sets import ReducedSet, Reduction, SelectedRows
 from ikpca.solvers import KHA
-from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
+from ikpca.streams import PreimageState
 from ikpca.subspace import Subspace
 from ikpca_papers.preimage_schemes import PreimageScheme
 
@@ -67,17 +67,14 @@ FACE_PASSES, NATURAL_PASSES = 40, 120
 FACE_SIGMA, COMPONENT_SIGMA, PHOTOGRAPH_SIGMA = 1.0, 40.0, 0.5
 
 
-class GradientFromMDS:
+class GradientFromMDS(PreimageMethod):
     """Gradient descent from the pre-image by MDS (section 4.2), to less than a gray level."""
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for kernels with a gradient that determine distances in input space."""
         return Gradient().supports(kernel) and MDS().supports(kernel)
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Find a row for every point; other starts are ignored."""
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         starts = MDS().find(subspace, coordinates).rows
         return Gradient(tol=1e-4).find(subspace, coordinates, starts)
 
@@ -103,6 +100,45 @@ TABLE_1_SECONDS: dict[str, tuple[float, ...]] = {
 PREIMAGES_PER_VECTOR, BATCH_ROWS = 10, 30
 #: Kernels of section 6: RBF with σ = 1, and the second-degree polynomial (x·y)².
 RBF, POLYNOMIAL = Gaussian(0.5), Polynomial(2, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Reduction of the basis of a stream to a limited number of rows (section 5).
+
+    Parameters
+    ----------
+    reduction : Reduction
+    limit : int
+        Maximum number of basis rows after a batch.
+    min_growth : int
+        Minimum number of rows between two reductions. For smaller batches the basis is reduced
+        further, so that not every batch needs a reduction.
+    """
+
+    reduction: Reduction
+    limit: int
+    min_growth: int = 1
+
+    def enforce_limit(self, state: PreimageState, count: int) -> PreimageState:
+        """Reduce the basis if it exceeds the limit after ``count`` new rows."""
+        if len(state.basis_rows) <= self.limit:
+            return state
+        size = self.limit - max(0, self.min_growth - count)
+        return self.reduce(state, max(size, len(state.vectors)))[0]
+
+    def reduce(self, state: PreimageState, size: int) -> tuple[PreimageState, Floats]:
+        """Return the state on fewer rows, and the relative errors of components and mean."""
+        weights = np.append(state.singular_values, np.sqrt(state.n))
+        reduced = self.reduction.reduce(state.subspace, size, weights)
+        subspace, singular_values = self.orthonormalize(reduced, state.singular_values)
+        return state.on_subspace(subspace, singular_values), reduced.relative_errors
+
+    def orthonormalize(
+        self, reduced: ReducedSet, singular_values: Floats
+    ) -> tuple[Subspace, Floats]:
+        """Return orthonormal components on the new rows (section 5.3)."""
+        return reduced.orthonormalize(singular_values)
 
 
 @dataclass
@@ -135,22 +171,29 @@ class PaperIncrementalPCA(TransformerMixin):
 
     def fit(self, X: Floats, y: object = None) -> Self:
         """Update the components with one batch after the other."""
-        settings = self._settings
-        state = IncrementalState.empty(self.kernel, X)
-        for rows in tile_slices(len(X), self.batch_rows):
-            state, _ = update_step(state, X[rows], settings)
+        compression = self._compression
+        state = PreimageState.empty(self.kernel, X, self.n_components + self._n_oversamples)
+        for batch in tile_slices(len(X), self.batch_rows):
+            rows = X[batch]
+            state, _ = state.learn(rows)
+            if compression is not None:
+                state = compression.enforce_limit(state, len(rows))
         self.state_ = state
         return self
 
     @property
-    def _settings(self) -> IncrementalSettings:
+    def _n_oversamples(self) -> int:
+        """Number of additional components."""
+        return 0
+
+    @property
+    def _compression(self) -> Compression | None:
         limit = self.per_vector * (self.n_components + 1)
-        reduction = PreimageScheme(self.per_vector, nearest=True)
-        return IncrementalSettings(self.n_components, compression=Compression(reduction, limit))
+        return Compression(PreimageScheme(self.per_vector, nearest=True), limit)
 
     def transform(self, X: Floats) -> Floats:
         """Project rows on the components."""
-        return self.state_.subspace().project(X)
+        return self.state_.subspace.project(X)
 
     @property
     def eigenvalues_(self) -> Floats:
@@ -160,7 +203,7 @@ class PaperIncrementalPCA(TransformerMixin):
     @property
     def basis_(self) -> Floats:
         """Basis rows."""
-        return self.state_.basis
+        return self.state_.basis_rows
 
 
 class SelectedRowsPCA(PaperIncrementalPCA):
@@ -193,18 +236,21 @@ class SelectedRowsPCA(PaperIncrementalPCA):
         self.reduction = reduction
 
     @property
-    def _settings(self) -> IncrementalSettings:
-        more = self.n_oversamples
-        if more is None:
-            more = max(self.n_components // 2, 8)
-            if self.max_rows is not None:
-                # A small basis supports fewer components.
-                more = max(0, min(more, self.max_rows // 4 - self.n_components - 1))
-        compression = None
-        if self.max_rows is not None:
-            reduction = self.reduction or SelectedRows()
-            compression = Compression(reduction, self.max_rows, max(1, self.max_rows // 8))
-        return IncrementalSettings(self.n_components, more, compression=compression)
+    def _n_oversamples(self) -> int:
+        if self.n_oversamples is not None:
+            return self.n_oversamples
+        more = max(self.n_components // 2, 8)
+        if self.max_rows is None:
+            return more
+        # A small basis supports fewer components.
+        return max(0, min(more, self.max_rows // 4 - self.n_components - 1))
+
+    @property
+    def _compression(self) -> Compression | None:
+        if self.max_rows is None:
+            return None
+        reduction = self.reduction or SelectedRows()
+        return Compression(reduction, self.max_rows, max(1, self.max_rows // 8))
 
     def transform(self, X: Floats) -> Floats:
         """Project rows on the leading components."""

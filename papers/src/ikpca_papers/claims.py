@@ -105,12 +105,12 @@ class Selection(_SpecModel):
 
     def _rows(self, tables: Tables) -> Iterable[dict[str, Cell]]:
         for row in tables.get(self.table, []):
-            if all(_matches(row.get(name), wanted) for name, wanted in self.where.items()):
+            if all(_matches(row.get(name), expected) for name, expected in self.where.items()):
                 yield row
 
 
-def _matches(cell: Cell, wanted: Any) -> bool:
-    return cell in wanted if isinstance(wanted, list) else cell == wanted
+def _matches(cell: Cell, expected: Any) -> bool:
+    return cell in expected if isinstance(expected, list) else cell == expected
 
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -216,7 +216,7 @@ class Claim(_SpecModel):
 
     @model_validator(mode="after")
     def _has_condition(self) -> Self:
-        given = [each is not None for each in (self.sign, self.bound, self.decreasing)]
+        given = [part is not None for part in (self.sign, self.bound, self.decreasing)]
         if given not in ([True, True, False], [False, False, True]):
             raise ValueError("give it either is and than, or decreasing")
         return self

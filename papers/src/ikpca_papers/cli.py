@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 #: For pipes and logs, which have no width of their own.
 _WIDTH = 120
-_INTERRUPTED = 130
+
+
+class Interrupted(CommandError):
+    """Interrupt of a run that can be resumed."""
+
+    code = 130
+
 
 app = typer.Typer(
     name="ikpca-papers",
@@ -40,8 +46,8 @@ app.command()(denoise)
 app.command()(upscale)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         typer.echo(f"ikpca-papers {version('ikpca-papers')}")
         raise typer.Exit
 
@@ -49,7 +55,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    wanted: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
@@ -123,8 +129,8 @@ def reproduce(
 
 
 def _size(*, quick: bool, embedded: bool, real: bool) -> str:
-    wanted = {"quick": quick, "embedded": embedded, "real": real}
-    chosen = [name for name, asked in wanted.items() if asked]
+    flags = {"quick": quick, "embedded": embedded, "real": real}
+    chosen = [name for name, is_set in flags.items() if is_set]
     if len(chosen) > 1:
         both = " and ".join(f"--{name}" for name in chosen)
         raise UsageError(f"{both} exclude each other; choose one size.")
@@ -207,7 +213,7 @@ def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> 
             return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), on_progress)
     except KeyboardInterrupt:
         sentence = f"finished parts are kept in {out / size}: run the same command again to resume."
-        raise CommandError(sentence, _INTERRUPTED) from None
+        raise Interrupted(sentence) from None
     except OSError as error:
         raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
 

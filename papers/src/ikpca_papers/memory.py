@@ -56,8 +56,8 @@ def _release_free_memory() -> None:
 def _peak() -> int | None:
     """Return the largest number of resident bytes; only Linux can reset it."""
     if _STATUS.exists():
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text("utf-8"), re.MULTILINE)
-        return None if found is None else int(found[1]) * 1024
+        match = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text("utf-8"), re.MULTILINE)
+        return None if match is None else int(match[1]) * 1024
     if sys.platform == "win32":
         return int(psutil.Process().memory_info().peak_wset)
     import resource

@@ -11,14 +11,7 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ikpca.kernels import Floats, Polynomial
-from ikpca.reduced_sets import (
-    GrowingBasis,
-    IteratedPreimages,
-    ReducedSet,
-    ReductionProblem,
-    least_squares_on,
-    make_reduced_set,
-)
+from ikpca.reduced_sets import GrowingBasis, IteratedPreimages, ReducedSet, ReductionProblem
 from ikpca.subspace import Subspace
 
 #: Iterations of the search for the nearest pre-image.
@@ -36,7 +29,7 @@ class PreimageScheme(IteratedPreimages):
 
     Parameters
     ----------
-    per_vector, tol, max_candidates, seed
+    per_vector, max_candidates, seed
         As for :class:`ikpca.reduced_sets.IteratedPreimages`.
     reuse : bool
         False is scheme (a).
@@ -59,20 +52,22 @@ class PreimageScheme(IteratedPreimages):
         if self.nearest:
             make_basis = partial(_NearestBasis, in_box=self.in_box)
         order = np.argsort(-problem.weights, kind="stable")
-        if self.reuse:
-            rows, coefficients = self._fill(make_basis(problem.candidates, problem.size), order)
-        else:
-            rows, parts = problem.candidates.basis[:0], []
-            for position, i in enumerate(order):
-                vector = _single_vector(problem.candidates, i)
-                basis = make_basis(vector, problem.size - len(rows))
-                self._add_preimages(basis, 0, len(order) - position)
-                rows = np.vstack([rows, basis.rows])
-                parts.append(basis.coefficients())
-            coefficients = np.empty((len(order), len(rows)))
-            coefficients[order] = linalg.block_diag(*parts)
-        finish = least_squares_on if self.second_pass else make_reduced_set
-        return finish(*problem.on_rows(rows), coefficients)
+        rows, parts = problem.candidates.basis[:0], []
+        basis = make_basis(problem.candidates, problem.size)
+        coefficients = np.zeros((len(order), problem.size))
+        for position, i in enumerate(order):
+            if self.reuse:
+                self._add_preimages(basis, i, len(order) - position)
+                rows = basis.rows
+                coefficients[i, : basis.count] = basis.coefficients()[i]
+                continue
+            basis = make_basis(_single_vector(problem.candidates, i), problem.size - len(rows))
+            self._add_preimages(basis, 0, len(order) - position)
+            rows = np.vstack([rows, basis.rows])
+            parts.append(basis.coefficients())
+        if not self.reuse:
+            coefficients[order, : len(rows)] = linalg.block_diag(*parts)
+        return problem.on_rows(rows, None if self.second_pass else coefficients[:, : len(rows)])
 
 
 def _single_vector(vectors: Subspace, i: int) -> Subspace:

@@ -10,6 +10,7 @@ import typer
 from ikpca.cli.apply import info, inverse, plot, transform
 from ikpca.cli.detect import detect
 from ikpca.cli.fit import cluster, fit
+from ikpca.cli.options import with_groups
 from ikpca.cli.output import run_app
 
 app = typer.Typer(
@@ -21,7 +22,7 @@ app = typer.Typer(
     "read from .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .npy and .npz:member.",
 )
 for command in (fit, transform, inverse, plot, detect, cluster, info):
-    app.command()(command)
+    app.command()(with_groups(command))
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +14,14 @@ from ikpca.cli.models import load_model, read_rows
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ikpca.columns import Cells
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 #: Maximum number of different texts with a color each.
 _MAX_COLORS = 20
 #: Maximum length of the text of a value.
 _MAX_LENGTH = 60
-_PACKAGES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba", "joblib", "safetensors")
 
 
 def transform(
@@ -83,7 +82,7 @@ def inverse(
         check_target(out, ids, text=encoder.categories)
         with report.progress("Finding rows"):
             columns = encoder.decode(fitted.inverse_transform(table.rows))
-        write_table(out, columns, table.ids, names=bool(table.ids) or encoder.n_columns is None)
+        write_table(out, columns, table.ids, names=not table.ids.empty or encoder.n_columns is None)
         n_rows, n_columns = len(table.rows), len(columns)
         report.show(
             {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
@@ -99,7 +98,7 @@ def plot(
     color: Annotated[
         str | None, typer.Option(help="Column of numbers or text that colors the rows.")
     ] = None,
-    components: Annotated[str, typer.Option(help="Two or three components, such as 1,3.")] = "1,2",
+    components: Annotated[tuple[int, int], typer.Option(help="Two components, from 1.")] = (1, 2),
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -115,18 +114,21 @@ def plot(
         check_outputs([out], [model, rows], force=force)
         check_picture(out, "--out")
         fitted, encoder = load_model(model, "transform")
-        numbers = _parse_components(components, len(fitted.get_feature_names_out()))
+        n_components = len(fitted.get_feature_names_out())
+        if not all(1 <= number <= n_components for number in components):
+            raise UsageError(f"--components: the model has components 1 to {n_components}.")
         table = read_rows(rows, encoder, model, ids=color)
         labels = None if color is None else _labels(color, table.ids, rows)
         with report.progress("Plotting"):
             from ikpca.plotting import score_page
 
             projections = fitted.transform(table.rows)
-            page = score_page(fitted, projections, labels, names=table.names, numbers=numbers)
+            pair = components[0] - 1, components[1] - 1
+            page = score_page(fitted, projections, labels, names=table.names, pair=pair)
             save_figure(page, out)
         report.show(
             {"model": model, "input": rows, "rows": len(projections), "components": components},
-            f"{len(projections)} rows on components {components}.",
+            f"{len(projections)} rows on components {components[0]} and {components[1]}.",
             wrote=[out],
         )
 
@@ -149,30 +151,20 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def _parse_components(text: str, n_components: int) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
-        raise UsageError(f"--components={text!r}: must be two or three numbers, such as 1,2.")
-    numbers = [int(part) for part in parts]
-    if not all(1 <= number <= n_components for number in numbers):
-        raise UsageError(f"--components={text!r}: the model has components 1 to {n_components}.")
-    return [number - 1 for number in numbers]
-
-
-def _labels(color: str, columns: Mapping[str, Cells], source: str) -> Cells:
+def _labels(color: str, ids: DataFrame, source: str) -> Cells:
     """Return one number or text per row."""
     import numpy as np
 
     from ikpca.errors import InvalidInput
 
-    if len(columns) != 1:
-        raise UsageError(f"--color={color!r}: must be one column, not {', '.join(columns)}.")
-    (values,) = columns.values()
-    empty = np.array([value is None or value == "" for value in values])
+    if len(ids.columns) != 1:
+        raise UsageError(f"--color={color!r}: must be one column, not {', '.join(ids)}.")
+    cells = ids.iloc[:, 0]
+    cells = cells.where(cells.notna() & (cells != ""), np.nan)
     try:
-        numbers = np.where(empty, np.nan, values).astype(np.float64)
-    except ValueError:
-        texts = np.where(empty, "–", values).astype(str)
+        numbers = cells.to_numpy(np.float64)
+    except (TypeError, ValueError):
+        texts = cells.fillna("–").to_numpy(str)
         n_texts = len(np.unique(texts))
         if n_texts > _MAX_COLORS:
             raise InvalidInput(
@@ -185,36 +177,28 @@ def _labels(color: str, columns: Mapping[str, Cells], source: str) -> Cells:
 
 
 def info(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="MODEL", help="A model file; without it, the installation."),
-    ] = None,
+    path: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Show versions, or describe a model file.
+    """Describe a model file.
 
     Example: ikpca info faces.ikpca
     """
-    from ikpca.model_files import load, read_container
+    from ikpca.model_files import load, read_file
 
     with reporting(quiet, as_json) as report:
-        document: dict[str, Any]
-        if path is None:
-            versions = {name: version(name) for name in _PACKAGES}
-            document = {"versions": {"python": platform.python_version(), **versions}}
-        else:
-            model = load(path)
-            parameters = model.get_params(deep=False)
-            fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
-            document = {
-                "file": path,
-                "bytes": path.stat().st_size,
-                "class": type(model).__name__,
-                "written_by": f"ikpca {read_container(path)[0].library_version!r}",
-                "parameters": {name: _text(value) for name, value in parameters.items()},
-                "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
-            }
+        model = load(path)
+        parameters = model.get_params(deep=False)
+        fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
+        document = {
+            "file": path,
+            "bytes": path.stat().st_size,
+            "class": type(model).__name__,
+            "written_by": f"ikpca {read_file(path)[0]['library_version']!r}",
+            "parameters": {name: _text(value) for name, value in parameters.items()},
+            "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
+        }
         report.show(document, *_lines(document))
 
 

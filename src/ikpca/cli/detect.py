@@ -27,6 +27,35 @@ _STRIP_ROWS = 8192
 _TOP_COLUMNS, _WORST_ROWS = 3, 8
 
 
+class _DetectorOptions(opt.KernelOptions, total=False):
+    false_alarm_rate: Annotated[
+        float,
+        opt.option(
+            "Fraction of normal rows that may be flagged.",
+            "--false-alarm-rate",
+            "-a",
+            default="0.05",
+        ),
+    ]
+    calibration: Annotated[
+        Literal["cv", "blocked-cv"],
+        opt.option(
+            "Folds that set the limit: random, or contiguous for time series.", default="cv"
+        ),
+    ]
+    cv: Annotated[int, opt.option("Number of folds.", default="5")]
+    n_components: Annotated[
+        str,
+        opt.option(
+            "Number of components, or a fraction of the variance.",
+            "--n-components",
+            "-n",
+            default="0.99",
+            metavar="NUMBER",
+        ),
+    ]
+
+
 def detect(
     inputs: Annotated[
         list[str],
@@ -35,43 +64,8 @@ def detect(
         ),
     ],
     out: opt.TableOut,
-    false_alarm_rate: Annotated[
-        float | None,
-        opt.option(
-            "Fraction of normal rows that may be flagged.",
-            "--false-alarm-rate",
-            "-a",
-            default="0.05",
-        ),
-    ] = None,
-    calibration: Annotated[
-        Literal["cv", "blocked-cv"] | None,
-        opt.option(
-            "Folds that set the limit: random, or contiguous for time series.", default="cv"
-        ),
-    ] = None,
-    cv: Annotated[int | None, opt.option("Number of folds.", default="5")] = None,
-    n_components: Annotated[
-        str | None,
-        opt.option(
-            "Number of components, or a fraction of the variance.",
-            "--n-components",
-            "-n",
-            default="0.99",
-            metavar="NUMBER",
-        ),
-    ] = None,
-    kernel: opt.Kernel = None,
-    gamma: opt.Gamma = None,
-    random_state: opt.Seed = 0,
-    max_memory: opt.MaxMemory = None,
-    n_jobs: opt.Threads = None,
-    columns: opt.Columns = None,
-    drop: opt.Drop = None,
-    ids: opt.Id = None,
-    standardize: opt.Standardize = False,
-    missing: opt.Missing = "error",
-    one_hot: opt.OneHot = False,
+    parameters: _DetectorOptions,
+    columns: opt.ColumnOptions,
     picture: Annotated[
         Path | None,
         opt.option("Picture of scores and contributions: .png, .pdf or .svg.", "--plot"),
@@ -94,22 +88,21 @@ def detect(
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarm-rate 0.01 --standardize
     """
-    settings = opt.given_parameters(locals(), ikpca.NoveltyDetector)
     import numpy as np
 
     from ikpca.cli.files import check_target, write_table
-    from ikpca.columns import ColumnEncoder, ColumnOptions
+    from ikpca.columns import ColumnEncoder
 
-    selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
+    ids = columns.get("ids")
     with reporting(quiet, as_json) as report:
-        _check_inputs(inputs, model, settings, selected != ColumnOptions(ids=ids))
+        _check_inputs(inputs, model, parameters, columns)
         check_outputs([out, picture, save_model], [*inputs, model], force=force)
         check_target(out, text=["feature_1"])
         if picture is not None:
             check_picture(picture, "--plot")
         if model is None:
-            detector: Any = ikpca.NoveltyDetector(**settings)
-            normal, fitted = read_training_rows(inputs[0], selected)
+            detector: Any = ikpca.NoveltyDetector(**opt.parse_settings(parameters))
+            normal, fitted = read_training_rows(inputs[0], **columns)
             encoder = fitted or ColumnEncoder(normal.names, normal.n_columns)
         else:
             detector, encoder = load_model(model, "p_values", "ikpca detect --save-model")
@@ -134,7 +127,7 @@ def detect(
             results |= _top_columns(detector, encoder, table.rows, np.flatnonzero(flags))
         if save_model is not None:
             detector.save(save_model)
-        row_ids = dict(table.ids) or {table.unit: table.row_numbers}
+        row_ids = {**table.ids} or {table.unit: table.frame.index}
         if picture is not None:
             save_figure(_page(detector, encoder, table.rows, scores, row_ids), picture)
         write_table(out, results, row_ids)
@@ -155,16 +148,19 @@ def detect(
 
 
 def _check_inputs(
-    inputs: list[str], model: Path | None, settings: dict[str, Any], has_columns: bool
+    inputs: list[str],
+    model: Path | None,
+    parameters: _DetectorOptions,
+    columns: opt.ColumnOptions,
 ) -> None:
     if len(inputs) != (2 if model is None else 1):
         raise UsageError("pass normal rows and new rows, or --model and only new rows.")
     if model is None:
         return
-    # The seed has a default and cannot be told apart from it.
-    for name in settings.keys() - {"random_state"}:
-        raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
-    if has_columns:
+    for name in parameters:
+        flag = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{flag} has no effect with --model; leave it out.")
+    if columns.keys() - {"ids"}:
         raise UsageError("options for columns have no effect with --model, except --id.")
 
 
@@ -204,5 +200,5 @@ def _page(
         -detector.offset_,
         _contributions(detector, encoder, rows[worst]),
         names=encoder.names,
-        row_names=[str(name) for name in next(iter(ids.values()))[worst]],
+        row_names=[str(name) for name in np.asarray(next(iter(ids.values())))[worst]],
     )

@@ -22,9 +22,9 @@ from ikpca.columns import (
     EMPTY_CELLS,
     Cells,
     ColumnChoice,
-    ColumnOptions,
     Header,
     Table,
+    choose_columns,
     float_type,
     is_number,
     numbers_as_names,
@@ -60,7 +60,7 @@ def read_table(source: str | Path, choose: Choose | None = None) -> Table:
     Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
     follow after a colon.
     """
-    choose = choose or partial(ColumnOptions().choose, source=str(source))
+    choose = choose or partial(choose_columns, source=str(source))
     try:
         return _read(source, choose)
     except InvalidInput:
@@ -214,7 +214,7 @@ def _is_comment(line: str) -> bool:
 
 def _separator(lines: Sequence[str]) -> str:
     """Return the separator that splits the lines in equally many cells."""
-    for separator in (*_SEPARATORS, " "):
+    for separator in filter(lines[0].count, (*_SEPARATORS, " ")):
         reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
         first, *others = (len(cells) for cells in reader if cells)
         # Decimal commas do not separate, and the name of the index may be missing.
@@ -284,7 +284,6 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
     """Read the chosen columns in batches."""
     _require("pyarrow", f"{path}: Parquet files need")
     from pyarrow import parquet
-    from pyarrow.types import is_primitive
 
     file = parquet.ParquetFile(path)
     schema = file.schema_arrow
@@ -298,8 +297,6 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
     names = [renamed.get(name, name) for name in schema.names]
     choice = choose(_check_names(Header(names, index_column=index), path.name))
     columns = [fields[name].name for name in {*choice.features, *choice.ids}]
-    types = (fields[name].type for name in choice.features)
-    dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types if is_primitive(kind)]
 
     def chunks() -> Iterator[DataFrame]:
         n_rows = 0
@@ -310,12 +307,13 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
             n_rows += len(frame)
             yield frame.rename(columns=renamed)
 
-    dtype = float_type(dtypes)
-    return Table.from_chunks(chunks(), Header(names), choice, path.name, dtype=dtype)
+    return Table.from_chunks(chunks(), Header(names), choice, path.name)
 
 
 def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
     """Read an array or a member of an archive; a large array is memory-mapped."""
+    from pandas import DataFrame
+
     mode: Literal["r"] | None = "r" if path.stat().st_size >= _MEMORY_MAP_BYTES else None
     loaded = np.load(path, mmap_mode=mode, allow_pickle=False)
     if not isinstance(loaded, np.ndarray):
@@ -333,14 +331,12 @@ def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
     rows = loaded.astype(float_type([loaded.dtype]), copy=False)
     names = numbers_as_names(rows.shape[1])
     choice = choose(Header(names, is_named=False))
-    features = [int(name) - 1 for name in choice.features]
-    return Table(
-        rows if len(features) == len(names) else rows[:, features],
-        tuple(choice.features),
-        len(names),
-        {name: rows[:, int(name) - 1].astype(object) for name in choice.ids},
-        source=path.name,
-    )
+    frame = DataFrame(rows, np.arange(1, len(rows) + 1), [*names], copy=False)
+    ids = frame[[*choice.ids]].astype(object)
+    table = Table(frame, ids, path.name, n_columns=len(names), array=rows)
+    if len(choice.features) == len(names):
+        return table
+    return table.with_rows(rows[:, [int(name) - 1 for name in choice.features]], choice.features)
 
 
 def _require(package: str, purpose: str) -> None:
@@ -405,7 +401,7 @@ def write_table(
             raise InvalidInput(
                 f"{path}: {name!r} is the name of an id and of a result; rename the id column."
             )
-    frame = pandas.DataFrame({**(ids or {}), **columns})
+    frame = pandas.DataFrame({**({} if ids is None else ids), **columns})
     if str(target) == "-":
         frame.to_csv(sys.stdout, index=False, header=names)
         return

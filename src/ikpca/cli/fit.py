@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,41 +14,40 @@ from ikpca.cli.output import UsageError, check_outputs, reporting
 if TYPE_CHECKING:
     from ikpca.kernels import Floats
 
-#: Classes in ikpca by their names on the command line.
-ESTIMATORS = {
-    "kernel-pca": "KernelPCA",
-    "hebbian-pca": "HebbianPCA",
-    "incremental": "IncrementalKernelPCA",
-    "online": "OnlineKernelPCA",
-}
-#: Defaults of the command line for parameters that the estimator has.
-_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Tolerance of the solver "auto", which landmarks reach for a million rows.
 _DEFAULT_TOL = 1e-3
 #: Bytes of the blocks of rows that a cluster gets.
 _BLOCK_BYTES = 16 * 10**6
 
 
+class _FitOptions(opt.SolverOptions, total=False):
+    n_components: Annotated[
+        str,
+        opt.option(
+            "Number of components, a fraction of the variance such as 0.95, or none for all.",
+            "--n-components",
+            "-n",
+            default="16",
+            metavar="NUMBER|none",
+        ),
+    ]
+    preimage: Annotated[opt.PreimageName, opt.option("Method of 'ikpca inverse'.", default="auto")]
+
+
+class _ClusterOptions(opt.SolverOptions, total=False):
+    n_components: Annotated[
+        int, opt.option("Components.", "--n-components", "-n", default="number of clusters")
+    ]
+    normalize: Annotated[
+        Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.", default="njw")
+    ]
+
+
 def fit(
     rows: opt.Rows,
     out: opt.ModelOut,
-    estimator: Annotated[
-        Literal["kernel-pca", "hebbian-pca", "incremental", "online"], opt.option("Estimator.")
-    ] = "kernel-pca",
-    n_components: opt.Components = None,
-    kernel: opt.Kernel = None,
-    gamma: opt.Gamma = None,
-    degree: opt.Degree = None,
-    coef0: opt.Coef0 = None,
-    eigen_solver: opt.Solver = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    preimage: Annotated[
-        opt.PreimageName | None, opt.option("Method of 'ikpca inverse'.", default="auto")
-    ] = None,
-    random_state: opt.Seed = 0,
-    max_memory: opt.MaxMemory = None,
-    n_jobs: opt.Threads = None,
+    parameters: _FitOptions,
+    columns: opt.ColumnOptions,
     checkpoint: Annotated[
         Path | None, opt.option("Checkpoint file, from which an interrupted fit can be resumed.")
     ] = None,
@@ -68,12 +66,6 @@ def fit(
             metavar="ADDRESS|local",
         ),
     ] = None,
-    columns: opt.Columns = None,
-    drop: opt.Drop = None,
-    ids: opt.Id = None,
-    standardize: opt.Standardize = False,
-    missing: opt.Missing = "error",
-    one_hot: opt.OneHot = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -84,101 +76,83 @@ def fit(
 
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    options = locals()
-    # Imported here to keep the help fast.
-    from ikpca.columns import ColumnOptions
-
+    defaults = {"n_components": "16", "kernel": "rbf", "gamma": "scale"}
+    settings = opt.parse_settings(defaults | parameters)
+    if settings.get("eigen_solver", "auto") == "auto":
+        settings.setdefault("tol", _DEFAULT_TOL)
     with reporting(quiet, as_json) as report:
-        model = _make_model(estimator, options)
-        # Rows of a file have no other owner.
-        copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
-        model.set_params(**dict.fromkeys(copying, False))
         if checkpoint is not None:
             interval = opt.parse_number(every)
-            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, interval, resume))
+            settings["checkpoint"] = ikpca.Checkpoint(checkpoint, interval, resume)
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
-        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = read_training_rows(rows, selected)
+        table, encoder = read_training_rows(rows, **columns)
+        # Rows of a file have no other owner.
+        model = ikpca.KernelPCA(**settings, copy_X=False)
         start = time.perf_counter()
         with report.progress("Fitting"):
-            model = _fit_model(model, table.rows, dask)
+            if dask is None:
+                model.fit(table.rows)
+            else:
+                model = _fit_on_cluster(model, table.rows, dask)
         seconds = time.perf_counter() - start
         store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
-        model.set_params(**copying)
-        if checkpoint is not None:
-            model.set_params(checkpoint=None)
+        model.set_params(copy_X=True, checkpoint=None)
         model.save(out)
+        last_pass = model.history_[-1] if model.history_ else None
         n_rows, n_columns = table.rows.shape
         document = {
-            "input": rows, "estimator": estimator, "rows": n_rows, "columns": n_columns,
-            **_results(model), "seconds": seconds,
-        }  # fmt: skip
-        report.show(document, _components(document), _costs(document), wrote=[out])
+            "input": rows,
+            "rows": n_rows,
+            "columns": n_columns,
+            "gamma": model.gamma_,
+            "eigenvalues": model.eigenvalues_,
+            "explained_variance_ratio": model.explained_variance_ratio_,
+            "residuals": None if last_pass is None else last_pass.residuals,
+            "passes": model.n_iter_,
+            "outcome": model.outcome_.name,
+            "ended": model.outcome_.value,
+            "entries": None if last_pass is None else last_pass.entries,
+            "seconds": seconds,
+        }
+        passes = f"{model.n_iter_} passes" if model.n_iter_ != 1 else "1 pass"
+        report.show(
+            document,
+            _components(document),
+            f"{n_rows} rows × {n_columns} columns; γ = {model.gamma_:.4g}; {passes}; "
+            f"{seconds:.2f} s.\nOutcome: {model.outcome_.value}",
+            wrote=[out],
+        )
 
 
-def _make_model(name: str, options: dict[str, Any]) -> Any:
-    """Return an unfitted estimator; raise an error for options that it does not have."""
-    kinds = {name: getattr(ikpca, kind) for name, kind in ESTIMATORS.items()}
-    parameters = signature(kinds[name]).parameters
-    given = opt.given_parameters(options, *kinds.values())
-    for key in given:
-        if key not in parameters:
-            raise UsageError(f"{opt.flag(key)} has no effect for --estimator {name}; leave it out.")
-    defaults: dict[str, Any] = dict(_DEFAULTS)
-    if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
-        defaults["tol"] = _DEFAULT_TOL
-    return kinds[name](**{key: defaults[key] for key in defaults if key in parameters} | given)
-
-
-def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
-    """Fit a model; ``dask`` is an address, "local", or None for this process."""
-    if dask is None:
-        return model.fit(rows)
+def _fit_on_cluster(model: ikpca.KernelPCA, rows: Floats, address: str) -> ikpca.KernelPCA:
+    """Return a model that was fitted on a Dask cluster."""
     try:
         from dask.array import from_array
 
         from ikpca.dask import KernelPCA, connect
     except ImportError:
         raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
-    if not isinstance(model, ikpca.KernelPCA):
-        raise UsageError("--dask has an effect for --estimator kernel-pca only; leave it out.")
-    with connect(dask) as client:
+    with connect(address) as client:
         remote = KernelPCA(client=client, **model.get_params(deep=False))
         n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
         remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()
 
 
-def _results(model: Any) -> dict[str, Any]:
-    """Return attributes of a fitted model, None for those that it does not have."""
-    last = (getattr(model, "history_", None) or [None])[-1]
-    outcome = getattr(model, "outcome_", None)
-    return {
-        "gamma": getattr(model, "gamma_", None),
-        "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
-        "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
-        "residuals": getattr(last, "residuals", None),
-        "passes": getattr(model, "n_iter_", None),
-        "outcome": getattr(outcome, "name", None),
-        "ended": getattr(outcome, "value", None),
-        "entries": getattr(last, "entries", None),
-    }
-
-
 def _components(document: dict[str, Any]) -> str:
     """Return a line for each component."""
     import pandas
 
-    columns = {"eigenvalue": document["eigenvalues"]}
-    ratios, residuals = document["explained_variance_ratio"], document["residuals"]
-    if ratios is not None:
-        columns |= {"explained": ratios, "cumulative": ratios.cumsum()}
-    if residuals is not None:
-        columns["residual"] = residuals
+    ratios = document["explained_variance_ratio"]
+    columns = {
+        "eigenvalue": document["eigenvalues"], "explained": ratios, "cumulative": ratios.cumsum(),
+    }  # fmt: skip
+    if document["residuals"] is not None:
+        columns["residual"] = document["residuals"]
     formats = {"eigenvalue": "{:.6g}", "residual": "{:.1e}"}
     formatters = {name: formats.get(name, "{:.2%}").format for name in columns}
     # Columns may be shorter than others.
@@ -187,43 +161,12 @@ def _components(document: dict[str, Any]) -> str:
     return str(frame.to_string(formatters=formatters))
 
 
-def _costs(document: dict[str, Any]) -> str:
-    """Return a summary of the cost and the outcome of the fit."""
-    parts = [f"{document['rows']} rows × {document['columns']} columns"]
-    if document["gamma"] is not None:
-        parts.append(f"γ = {document['gamma']:.4g}")
-    if document["passes"] is not None:
-        parts.append(f"{document['passes']} passes" if document["passes"] != 1 else "1 pass")
-    parts.append(f"{document['seconds']:.2f} s")
-    outcome = f"\nOutcome: {document['ended']}" if document["ended"] else ""
-    return "; ".join(parts) + "." + outcome
-
-
 def cluster(
     rows: opt.Rows,
     n_clusters: Annotated[int, opt.option("Number of clusters.", "--n-clusters", "-c", min=1)],
     out: opt.TableOut,
-    n_components: Annotated[
-        int | None,
-        opt.option("Components.", "--n-components", "-n", default="number of clusters"),
-    ] = None,
-    normalize: Annotated[Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.")] = "njw",
-    kernel: opt.Kernel = "rbf",
-    gamma: opt.Gamma = "scale",
-    degree: opt.Degree = None,
-    coef0: opt.Coef0 = None,
-    eigen_solver: opt.Solver = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    random_state: opt.Seed = 0,
-    max_memory: opt.MaxMemory = None,
-    n_jobs: opt.Threads = None,
-    columns: opt.Columns = None,
-    drop: opt.Drop = None,
-    ids: opt.Id = None,
-    standardize: opt.Standardize = False,
-    missing: opt.Missing = "error",
-    one_hot: opt.OneHot = False,
+    parameters: _ClusterOptions,
+    columns: opt.ColumnOptions,
     save_model: opt.SaveModel = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -233,18 +176,16 @@ def cluster(
 
     Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = opt.given_parameters(locals(), ikpca.KernelSpectralClustering)
+    settings = opt.parse_settings(parameters)
+    if settings.get("eigen_solver", "auto") == "auto":
+        settings.setdefault("tol", _DEFAULT_TOL)
     from ikpca.cli.files import check_target, write_table
-    from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
         check_outputs([out, save_model], [rows], force=force)
-        check_target(out, ids)
-        if eigen_solver in (None, "auto"):
-            settings.setdefault("tol", _DEFAULT_TOL)
-        model = ikpca.KernelSpectralClustering(**settings)
-        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = read_training_rows(rows, selected)
+        check_target(out, columns.get("ids"))
+        model = ikpca.KernelSpectralClustering(n_clusters, **settings)
+        table, encoder = read_training_rows(rows, **columns)
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
         write_table(out, {"cluster": labels}, table.ids)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ikpca
 
 if TYPE_CHECKING:
-    from ikpca.columns import ColumnEncoder, ColumnOptions, Table
+    from ikpca.columns import ColumnEncoder, Table
     from ikpca.estimators.base import SavedEstimator
 
 
@@ -52,16 +52,22 @@ def load_model(path: Path, method: str, writer: str = "ikpca fit") -> tuple[Any,
     return model, _stored_encoder(model)
 
 
-def read_training_rows(source: str, options: ColumnOptions) -> tuple[Table, ColumnEncoder | None]:
+def read_training_rows(
+    source: str,
+    columns: str | None = None,
+    drop: str | None = None,
+    ids: str | None = None,
+    **encoding: Any,
+) -> tuple[Table, ColumnEncoder | None]:
     """Read a table and fit its encoder, which is None for arrays if no option is set."""
     from ikpca.cli.files import holds_text, read_table
-    from ikpca.columns import ColumnEncoder, ColumnOptions
+    from ikpca.columns import ColumnEncoder, choose_columns
 
-    table = read_table(source, lambda header: options.choose(header, source))
-    if not holds_text(source) and options == ColumnOptions():
+    table = read_table(source, lambda header: choose_columns(header, source, columns, drop, ids))
+    if not holds_text(source) and not any((columns, drop, ids, encoding)):
         # Estimators check arrays, which may be memory maps.
         return table, None
-    return ColumnEncoder.fit(table, options)
+    return ColumnEncoder.fit(table, **encoding)
 
 
 def read_rows(

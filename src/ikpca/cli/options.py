@@ -1,11 +1,9 @@
 """Options shared by several commands."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from inspect import signature
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, get_type_hints, is_typeddict
 
 import typer
 
@@ -20,16 +18,39 @@ PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "r
 _TABLES = "Columns of tables"
 
 
-def given_parameters(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
-    """Return the options that were given and that are parameters of one of the estimators.
+def with_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of its groups; a group is the options that were given."""
+    parameters, groups = list[Parameter](), dict[str, list[str]]()
+    for name, parameter in signature(function, eval_str=True).parameters.items():
+        if not is_typeddict(parameter.annotation):
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        groups[name] = [*hints]
+        for key, hint in hints.items():
+            parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=hint))
+
+    def command(**values: Any) -> None:
+        for group, names in groups.items():
+            options = [(name, values.pop(name)) for name in names]
+            values[group] = {
+                name: value for name, value in options if value is not None and value is not False
+            }
+        function(**values)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def parse_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as parameters of an estimator, by default with a fixed seed.
 
     Numbers and "none" may be given for parameters that also take words.
     """
-    names = {name for estimator in estimators for name in signature(estimator).parameters}
-    given = {name: value for name, value in options.items() if name in names and value is not None}
-    return {
-        name: parse_number(value) if name in ("n_components", "gamma", "normalize") else value
-        for name, value in given.items()
+    words = ("n_components", "gamma", "normalize")
+    return {"random_state": 0} | {
+        name: parse_number(value) if name in words else value for name, value in options.items()
     }
 
 
@@ -71,60 +92,67 @@ TableOut: TypeAlias = Annotated[
         "-o",
     ),
 ]
-_COLUMNS = (
-    "Columns of a table to use, by default all: names and patterns such as 'x*', separated by "
-    "commas; without names, numbers from 1."
-)
-Columns: TypeAlias = Annotated[str | None, option(_COLUMNS, panel=_TABLES)]
-Drop: TypeAlias = Annotated[str | None, option("Columns to leave out.", panel=_TABLES)]
 _ID = (
     "Columns that identify rows, which are copied to tables of results; by default the index that "
     "pandas writes."
 )
 Id: TypeAlias = Annotated[str | None, option(_ID, "--id", panel=_TABLES)]
-_STANDARDIZE = "Give columns of numbers mean 0 and standard deviation 1."
-Standardize: TypeAlias = Annotated[bool, option(_STANDARDIZE, "--standardize", panel=_TABLES)]
-_MISSING = "Empty cells: error, drop their rows, or median (of text the most frequent)."
-Missing: TypeAlias = Annotated[Literal["error", "drop", "median"], option(_MISSING, panel=_TABLES)]
-_ONE_HOT = "Replace a text column by a column of zeros and ones for each of its values."
-OneHot: TypeAlias = Annotated[bool, option(_ONE_HOT, "--one-hot", panel=_TABLES)]
 Json: TypeAlias = Annotated[bool, option("Print one JSON document instead of tables.", "--json")]
 _FORCE = "Overwrite existing output files; inputs are never overwritten."
 Force: TypeAlias = Annotated[bool, option(_FORCE, "--force")]
 _QUIET = "No tables, bars or warnings; errors remain."
 Quiet: TypeAlias = Annotated[bool, option(_QUIET, "--quiet", "-q")]
 Seed: TypeAlias = Annotated[
-    int, option("Seed of random numbers.", min=0, max=2**32 - 1, metavar="<int>")
+    int, option("Seed of random numbers.", min=0, max=2**32 - 1, metavar="<int>", default="0")
 ]
 _MEMORY = "Memory budget such as 2GB; by default a quarter of all memory."
 MaxMemory: TypeAlias = Annotated[str | None, option(_MEMORY)]
-_THREADS = "Number of threads; by default the number of processors."
-Threads: TypeAlias = Annotated[int | None, option(_THREADS)]
-_COMPONENTS = "Number of components, a fraction of the variance such as 0.95, or none for all."
-Components: TypeAlias = Annotated[
-    str | None, option(_COMPONENTS, "--n-components", "-n", default="16", metavar="NUMBER|none")
-]
-Kernel: TypeAlias = Annotated[
-    KernelName | None, option("Kernel function.", "--kernel", "-k", default="rbf")
-]
+_COLUMNS = (
+    "Columns of a table to use, by default all: names and patterns such as 'x*', separated by "
+    "commas; without names, numbers from 1."
+)
+_STANDARDIZE = "Give columns of numbers mean 0 and standard deviation 1."
+_MISSING = "Empty cells: error, drop their rows, or median (of text the most frequent)."
+_ONE_HOT = "Replace a text column by a column of zeros and ones for each of its values."
 _GAMMA = (
     "γ of rbf, poly, sigmoid and laplacian. scale: 1/(columns · variance); median: from the median "
     "distance between rows; none: 1/columns."
 )
-Gamma: TypeAlias = Annotated[
-    str | None, option(_GAMMA, default="scale", metavar="NUMBER|scale|median|none")
-]
-Degree: TypeAlias = Annotated[float | None, option("Degree of poly.", default="3")]
-Coef0: TypeAlias = Annotated[float | None, option("Constant of poly and sigmoid.", default="1")]
-Solver: TypeAlias = Annotated[
-    SolverName | None, option("Eigensolver.", "--eigen-solver", "-s", default="auto")
-]
+_THREADS = "Number of threads; by default the number of processors."
 _TOL = "Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."
-Tol: TypeAlias = Annotated[float | None, option(_TOL, default="0.001 with the solver auto, else 0")]
 _MAX_ITER = "Maximum number of passes over the kernel matrix."
-MaxIter: TypeAlias = Annotated[int | None, option(_MAX_ITER)]
 
 
-def flag(parameter: str) -> str:
-    """Return the option of a parameter of an estimator."""
-    return f"--{parameter.replace('_', '-')}"
+class ColumnOptions(TypedDict, total=False):
+    """Options of a fit for the columns of a table."""
+
+    columns: Annotated[str, option(_COLUMNS, panel=_TABLES)]
+    drop: Annotated[str, option("Columns to leave out.", panel=_TABLES)]
+    ids: Id
+    standardize: Annotated[bool, option(_STANDARDIZE, "--standardize", panel=_TABLES)]
+    missing: Annotated[
+        Literal["error", "drop", "median"], option(_MISSING, default="error", panel=_TABLES)
+    ]
+    one_hot: Annotated[bool, option(_ONE_HOT, "--one-hot", panel=_TABLES)]
+
+
+class KernelOptions(TypedDict, total=False):
+    """Parameters of all estimators that the commands fit."""
+
+    kernel: Annotated[KernelName, option("Kernel function.", "--kernel", "-k", default="rbf")]
+    gamma: Annotated[str, option(_GAMMA, default="scale", metavar="NUMBER|scale|median|none")]
+    random_state: Seed
+    max_memory: MaxMemory
+    n_jobs: Annotated[int, option(_THREADS)]
+
+
+class SolverOptions(KernelOptions, total=False):
+    """Parameters of estimators that have a solver."""
+
+    degree: Annotated[float, option("Degree of poly.", default="3")]
+    coef0: Annotated[float, option("Constant of poly and sigmoid.", default="1")]
+    eigen_solver: Annotated[
+        SolverName, option("Eigensolver.", "--eigen-solver", "-s", default="auto")
+    ]
+    tol: Annotated[float, option(_TOL, default="0.001 with the solver auto, else 0")]
+    max_iter: Annotated[int, option(_MAX_ITER)]

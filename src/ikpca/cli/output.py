@@ -28,16 +28,13 @@ Advance = Callable[[int, int | None], None]
 class CommandError(Exception):
     """Error of a command, reported as one sentence with an exit code."""
 
-    def __init__(self, sentence: str, code: int = FAILED) -> None:
-        super().__init__(sentence)
-        self.code = code
+    code = FAILED
 
 
 class UsageError(CommandError):
     """Invalid combination of options or unknown name."""
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence, USAGE_ERROR)
+    code = USAGE_ERROR
 
 
 def run_app(

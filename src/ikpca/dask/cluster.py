@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -23,6 +22,7 @@ from ikpca.errors import ClusterLost, InvalidInput, invalid_parameter
 from ikpca.estimators.base import KernelTransformer
 from ikpca.gram import open_rows as open_local_rows
 from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def explain_losses(client: Client) -> Iterator[None]:
         ) from error
 
 
-def check_workers(client: Client) -> None:
-    """Reject clusters without workers, and workers with another version of ikpca."""
+def wait_for_workers(client: Client) -> None:
+    """Raise an error for a cluster without workers."""
     if not client.nthreads():
         try:
             client.wait_for_workers(1, timeout=6 * _TIMEOUT)
@@ -135,21 +135,6 @@ def check_workers(client: Client) -> None:
             raise InvalidInput(
                 "client: the cluster has no workers; start some, for example with cluster.scale(2)."
             ) from None
-    here = version("ikpca")
-    for address, there in client.run(_installed_version, on_error="ignore").items():
-        if there != here:
-            problem = f"has ikpca {there}" if there else "does not have ikpca"
-            raise InvalidInput(
-                f"client: worker {address} {problem}, but this process has {here}; install the "
-                "same version on all workers."
-            )
-
-
-def _installed_version() -> str:
-    try:
-        return version("ikpca")
-    except PackageNotFoundError:
-        return ""
 
 
 def open_rows(path: str | PathLike[str]) -> da.Array | DataFrame:
@@ -199,17 +184,12 @@ def _read(path: str, part: slice) -> Floats:
     return np.array(open_local_rows(path)[part])
 
 
-class DaskRows:
+class DaskRows(LazyRows):
     """Rows of a Dask array, computed when indexed."""
 
     def __init__(self, array: da.Array, client: Client) -> None:
-        self.array = array
-        self._client = client
-        self.shape: tuple[int, int] = tuple(array.shape)
-        self.dtype = np.dtype(array.dtype)
-
-    def __len__(self) -> int:
-        return self.shape[0]
+        super().__init__(array)
+        self.array, self._client = array, client
 
     def __getitem__(self, rows: slice | Indices) -> Floats:
         """Compute rows as an array in memory."""
@@ -223,15 +203,12 @@ def check_rows(model: KernelTransformer, X: DaskRowsLike, *, reset: bool = True)
     """
     if isinstance(X, str | PathLike):
         X = open_rows(X)
-    names = getattr(X, "columns", None)
+    # A data frame of pandas with the same columns.
+    header = X.dtypes.to_frame().T if hasattr(X, "columns") else None
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     _check_array(X)
-    header = np.empty((0, X.shape[1]))
-    if names is not None:
-        from pandas import DataFrame
-
-        header = DataFrame(columns=names)
+    header = np.empty((0, X.shape[1])) if header is None else header
     validate_data(model, header, reset=reset, skip_check_array=True)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
-from ikpca.dask.cluster import DaskRows, check_rows, check_workers, explain_losses, get_client
+from ikpca.dask.cluster import DaskRows, check_rows, explain_losses, get_client, wait_for_workers
 from ikpca.dask.gram import DaskGram, even_blocks
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import KernelPCA as LocalKernelPCA
@@ -25,7 +25,6 @@ from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.solvers import KHA, EigenSolution, Problem
 from ikpca.solvers.adaptive import make_solver
-from ikpca.solvers.problem import GramTransform
 
 if TYPE_CHECKING:
     from ikpca.dask.cluster import DaskRowsLike
@@ -124,24 +123,25 @@ class KernelPCA(LocalKernelPCA):
         dask array of shape (n_rows, n_components)
         """
         check_is_fitted(self)
-        array, training = check_rows(self, X, reset=False), self._subspace.basis
-        if self._on_landmarks:
-            training = da.from_array(training, chunks=-1)
+        return self._lazy_projections(check_rows(self, X, reset=False)) * self._scale
+
+    def _lazy_projections(self, X: da.Array) -> da.Array:
+        """Return the projections of valid rows, not whitened."""
         subspace = self._subspace
-        A = subspace.components
-        weights = np.split(A, np.cumsum(training.chunks[0])[:-1], axis=1)
-        part = delayed(partial(_partial_projections, subspace.kernel))
-        finish = delayed(partial(_finish_projections, offset=subspace.offsets, scale=self._scale))
-        pairs = list(zip(training.to_delayed()[:, 0], map(delayed, weights), strict=True))
+        A, basis = subspace.components, subspace.basis
+        if self._on_landmarks:
+            basis = da.from_array(basis, chunks=-1)
+        weights = np.split(A, np.cumsum(basis.chunks[0])[:-1], axis=1)
+        part, total = delayed(partial(_partial_projections, subspace.kernel)), delayed(sum)
+        pairs = list(zip(basis.to_delayed()[:, 0], map(delayed, weights), strict=True))
+        dtype = np.result_type(X.dtype, A.dtype)
         blocks = [
             da.from_delayed(
-                finish([part(rows, block, weight) for block, weight in pairs]),
-                (size, len(A)),
-                np.result_type(array.dtype, A.dtype),
+                total([part(rows, block, weight) for block, weight in pairs]), (size, len(A)), dtype
             )
-            for rows, size in zip(array.to_delayed()[:, 0], array.chunks[0], strict=True)
+            for rows, size in zip(X.to_delayed()[:, 0], X.chunks[0], strict=True)
         ]
-        return da.concatenate(blocks)
+        return da.concatenate(blocks) - subspace.offsets
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Transform projections back to input space, as :meth:`ikpca.KernelPCA.inverse_transform`.
@@ -153,16 +153,10 @@ class KernelPCA(LocalKernelPCA):
 
     def refine(self, X: Any = None) -> Self:
         """Improve the components to machine precision, as :meth:`ikpca.KernelPCA.refine`."""
-        check_is_fitted(self)
-        if X is None and self._on_landmarks:
-            return super().refine()
-        X = self.X_fit_ if X is None else X
-        if len(self.eigenvalues_):
-            rows = DaskRows(check_rows(self, X, reset=False), self.client_)
-            with explain_losses(self.client_):
-                start = self._training_projections(X)
-                self._refine(self._problem(self._subspace.kernel, rows, 0, start))
-        return self
+        if X is None and not self._on_landmarks:
+            X = self.X_fit_
+        with explain_losses(self.client_):
+            return super().refine(X)
 
     def to_local(self) -> LocalKernelPCA:
         """Return the same model without a cluster; the training rows are fetched."""
@@ -190,22 +184,18 @@ class KernelPCA(LocalKernelPCA):
     def _computed(self, X: ArrayLike | da.Array) -> ArrayLike:
         return self.client_.compute(X, sync=True) if isinstance(X, da.Array) else X
 
-    def _training_projections(self, X: DaskRowsLike) -> Floats:
-        """Return the projections of rows, not whitened, to start from."""
-        projections = np.asarray(self._computed(self.transform(X)))
-        return projections / np.where(self._scale > 0, self._scale, 1)
-
-    def _fit(
-        self, X: DaskRowsLike, transform: GramTransform | None = None
-    ) -> tuple[EigenSolution, Rows]:
+    def _fit(self, X: DaskRowsLike) -> tuple[EigenSolution, Rows]:
         self._check_parameters()
-        check_workers(self.client_)
+        wait_for_workers(self.client_)
         # Idle BLAS threads of this process would slow down workers on the same machine.
         with explain_losses(self.client_), single_thread():
-            return super()._fit(X, transform)
+            return super()._fit(X)
 
-    def _previous_projections(self, X: DaskRowsLike) -> Floats | None:
-        return self._training_projections(X) if hasattr(self, "_subspace") else None
+    def _start_from(self, X: DaskRows) -> Floats:
+        return np.asarray(self._computed(self._lazy_projections(X.array)))
+
+    def _validated_rows(self, X: DaskRowsLike) -> DaskRows:
+        return DaskRows(check_rows(self, X, reset=False), self.client_)
 
     def _validate_training_rows(self, X: DaskRowsLike) -> DaskRows:
         rows = DaskRows(check_rows(self, X), self.client_)
@@ -228,8 +218,8 @@ class KernelPCA(LocalKernelPCA):
         gram = DaskGram(client, array, problem.kernel, problem.budget, _COPIES * columns)
         return replace(problem, X=DaskRows(array, client), engine=gram)
 
-    def _store(self, solution: EigenSolution, kernel: Kernel | None, X: DaskRows) -> None:
-        super()._store(solution, kernel, X)
+    def _set_components(self, solution: EigenSolution, kernel: Kernel | None, X: DaskRows) -> None:
+        super()._set_components(solution, kernel, X)
         if self._subspace.basis is X:
             self._subspace = replace(self._subspace, basis=X.array)
 
@@ -260,7 +250,3 @@ def _partial_projections(kernel: Kernel, rows: Floats, block: Floats, weights: F
     parts = tile_slices(len(block))
     sums = [cross_gram(kernel, rows, block[part]) @ weights[:, part].T for part in parts]
     return np.sum(sums, axis=0)
-
-
-def _finish_projections(parts: list[Floats], offset: Floats, scale: Floats) -> Floats:
-    return (np.sum(parts, axis=0) - offset) * scale

@@ -38,7 +38,7 @@ from ikpca.estimators.validation import (
 )
 from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.model_files import Encoder, write_container
+from ikpca.model_files import write_file
 from ikpca.preimages import (
     PREIMAGE_NAMES,
     PreimageMethod,
@@ -111,9 +111,7 @@ class SavedEstimator(BaseEstimator):
         ikpca.load : Load the model.
         """
         check_is_fitted(self)
-        encoder = Encoder()
-        content = encoder.encode(self, type(self).__name__)
-        write_container(path, "model", content, encoder.arrays)
+        write_file(path, "model", self)
 
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         """Raise an error if the parts of a fitted model from a file do not fit together.

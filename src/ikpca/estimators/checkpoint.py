@@ -13,27 +13,21 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ikpca.errors import InvalidInput, UnreadableFile, check_choice, check_number, invalid_parameter
+from ikpca.errors import FLAG, InvalidInput, Number, UnreadableFile, invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.kernels import Rows
-from ikpca.model_files import Decoder, Encoder, read_container, write_container
-from ikpca.solvers import Outcome, PassRecord
-from ikpca.solvers.base import SavedRun
+from ikpca.model_files import decode, read_file, write_file
+from ikpca.solvers import Outcome
+from ikpca.solvers.base import Run
 
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 #: Final outcomes; after any other, a run can be continued with more passes.
-_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.SMALL_CHANGE, Outcome.STALLED, Outcome.DIVERGED)
+_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.STALLED, Outcome.DIVERGED)
 #: Parameters that do not change the result of a given number of passes.
 _RUNTIME_PARAMETERS = (
-    "checkpoint",
-    "verbose",
-    "n_jobs",
-    "max_iter",
-    "max_memory",
-    "copy_X",
-    "client",
-)
+    "checkpoint", "verbose", "n_jobs", "max_iter", "max_memory", "copy_X", "client",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,107 +79,85 @@ class Checkpoint:
         if not folder.is_dir():
             rule = f"the folder {folder} does not exist"
             raise invalid_parameter("checkpoint", str(valid.path), rule, "create it first")
-        check_choice("resume", valid.resume, (True, False))
-        parse_interval(valid.every)
+        FLAG.check("resume", valid.resume)
+        valid._interval()
         return valid
 
-
-def parse_interval(every: int | str) -> tuple[int, float]:
-    """Return passes and seconds between checkpoints, from 5 or "30s" (also min and h)."""
-    rule, remedy = "must be a count or a time", "pass 1, '30s', '5min' or '1h'"
-    if isinstance(every, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h)\s*", every)
+    def _interval(self) -> tuple[int, float]:
+        """Return passes and seconds between writes."""
+        rule, remedy = "must be a count or a time", "pass 1, '30s', '5min' or '1h'"
+        if not isinstance(self.every, str):
+            Number(rule, remedy, low=1, integer=True).check("every", self.every)
+            return int(self.every), 0.0
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h)\s*", self.every)
         if match is None:
-            raise invalid_parameter("every", every, rule, remedy)
+            raise invalid_parameter("every", self.every, rule, remedy)
         return 1, float(match[1]) * _UNITS[match[2]]
-    check_number("every", every, rule, remedy, low=1, integer=True)
-    return int(every), 0.0
 
 
 class CheckpointFile:
-    """Checkpoint of one run: the earlier run to resume, and the progress to store.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    parameters : dict
-        Parameters of the estimator and of its solver.
-    X : rows
-    seed : int
-        Seed of a new run; that of the earlier run replaces it.
-    """
+    """Checkpoint of one run: the earlier run to resume, its seed, and the progress to store."""
 
     def __init__(
         self, checkpoint: Checkpoint, parameters: dict[str, object], X: Rows, seed: int
     ) -> None:
-        self.path = Path(checkpoint.path)
-        self._every, self._seconds = parse_interval(checkpoint.every)
+        self.path, self._interval = Path(checkpoint.path), checkpoint._interval()
         self._fingerprint = _fingerprint(parameters, X)
         self.seed = seed
-        self.saved: SavedRun | None = None
+        self.saved: Run | None = None
         self._n_written, self._last_write = 0, time.monotonic()
-        self._pending: tuple[Callable[[], object], list[PassRecord], Outcome | None] | None = None
-        if checkpoint.resume:
+        self._pending: tuple[Run, Callable[[], object]] | None = None
+        if checkpoint.resume and self.path.exists():
             self._read()
 
     def _read(self) -> None:
-        if not self.path.exists():
-            return
-        manifest, arrays = read_container(self.path)
-        if manifest.kind != _KIND:
-            raise UnreadableFile(
-                f"{self.path} is a {manifest.kind}, not a checkpoint; pass another path."
-            )
+        manifest, arrays = read_file(self.path, _KIND)
         try:
-            content = Decoder(arrays).decode(manifest.content)
-            differences = _differences(content["fingerprint"], self._fingerprint)
-            saved = SavedRun(content["progress"], content["records"], content["outcome"])
-            seed = int(content["seed"])
+            content = decode(manifest["content"], arrays)
+            before, self.seed = dict(content["fingerprint"]), int(content["seed"])
+            self.saved = Run(content["progress"], content["outcome"], content["records"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
             # Checksums are valid, so that the file is not damaged.
             raise UnreadableFile(
                 f"{self.path} was written by another version of ikpca, whose checkpoints have "
                 f"other fields ({error}); pass resume=False to overwrite it, or another path."
             ) from error
+        differences = _differences(before, self._fingerprint)
         if differences:
             raise InvalidInput(
                 f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(differences)}. "
                 "Fit without resuming (resume=False) to overwrite it, or pass the path of another "
                 "file."
             )
-        self.saved, self.seed, self._n_written = saved, seed, len(saved.records)
+        self._n_written = len(self.saved.records)
         # The interval continues over restarts.
         self._last_write -= time.time() - self.path.stat().st_mtime
 
-    def record(
-        self, progress: Callable[[], object], records: list[PassRecord], outcome: Outcome | None
-    ) -> None:
+    def record(self, run: Run, progress: Callable[[], object]) -> None:
         """Record a finished pass; write if the interval has passed or the outcome is final."""
-        outcome = outcome if outcome in _FINAL_OUTCOMES else None
-        self._pending = (progress, records, outcome)
-        waited = time.monotonic() - self._last_write >= self._seconds
-        if outcome is not None or (len(records) - self._n_written >= self._every and waited):
+        run = run._replace(outcome=run.outcome if run.outcome in _FINAL_OUTCOMES else None)
+        self._pending = (run, progress)
+        n_passes, seconds = self._interval
+        waited = time.monotonic() - self._last_write >= seconds
+        if run.outcome is not None or (len(run.records) - self._n_written >= n_passes and waited):
             self.finish()
 
     def finish(self) -> None:
         """Write the last finished pass unless it is in the file already."""
         if self._pending is None:
             return
-        make_progress, records, outcome = self._pending
-        progress = make_progress()
+        run, make_progress = self._pending
+        content = {
+            "fingerprint": self._fingerprint,
+            "seed": self.seed,
+            "progress": make_progress(),
+            "records": run.records,
+            "outcome": run.outcome,
+        }
         # Without progress, an interrupted pass has overwritten its data.
-        if progress is not None:
-            content = {
-                "fingerprint": self._fingerprint,
-                "seed": self.seed,
-                "progress": progress,
-                "records": list(records),
-                "outcome": outcome,
-            }
-            encoder = Encoder()
-            encoded = encoder.encode(content, _KIND)
-            write_container(self.path, _KIND, encoded, encoder.arrays)
-            self._n_written, self._last_write = len(records), time.monotonic()
+        if content["progress"] is not None:
+            write_file(self.path, _KIND, content)
+            self._n_written, self._last_write = len(run.records), time.monotonic()
         self._pending = None
 
 
@@ -227,7 +199,7 @@ def _digest(X: Rows) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return f"array {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]}"
+        return f"array {_digest(value)[:12]}"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)

@@ -9,20 +9,17 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.errors import InvalidInput, check_number, is_auto
+from ikpca.errors import InvalidInput, Number, is_auto
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import draw_seed, is_kernel_object
-from ikpca.reduced_sets import (
-    Reduction,
-    SelectedRows,
-    make_reduction,
-    reduce_subspace,
-    reduce_to_tolerance,
-)
+from ikpca.kernels import Floats
+from ikpca.reduced_sets import ReducedSet, Reduction, SelectedRows, make_reduction
 from ikpca.subspace import Subspace
 
+#: Rows per vector at the start of a search for the size.
+_INITIAL_ROWS = 10
 _SHARED_PARAMETERS = (
     "kernel",
     "degree",
@@ -84,46 +81,61 @@ def compress(
     >>> small.basis_.shape, bool(small.reduction_error_.max() < 0.05)
     ((50, 64), True)
     """
-    check_number("tol", tol, "must lie in [0, 1)", "pass 0.05", low=0, high=1)
-    if not is_auto(max_basis_rows):
-        check_number("max_basis_rows", max_basis_rows, "must be 'auto' or a positive integer",
-                     "pass 'auto'", low=1, integer=True)  # fmt: skip
+    Number("must lie in [0, 1)", "pass 0.05", low=0, high=1).check("tol", tol)
+    rule, allowed = "must be 'auto' or a positive integer", ("auto",)
+    Number(rule, "pass 'auto'", low=1, integer=True, allowed=allowed).check(
+        "max_basis_rows", max_basis_rows
+    )
     source = _checked_model(model)
     nonzero = np.flatnonzero(source.eigenvalues_ > 0)
     original = source._subspace.select(nonzero)
     singular_values = np.sqrt(source.eigenvalues_[nonzero].astype(np.float64))
     n_seen = int(getattr(source, "n_samples_seen_", None) or len(source._subspace.basis))
-    mean_weight = float(np.sqrt(n_seen))
-    seed, is_open = draw_seed(random_state), is_auto(max_basis_rows)
+    weights = np.append(singular_values, np.sqrt(n_seen))
+    search = is_auto(max_basis_rows)
     method = make_reduction(
-        reduction, original.kernel, tol=float(tol) if is_open else 0.0, seed=seed
+        reduction, original.kernel, tol=float(tol) if search else 0.0, seed=draw_seed(random_state)
     )
-    if is_open:
-        small = reduce_to_tolerance(original, singular_values, mean_weight, method, float(tol))
-    else:
-        size = int(max_basis_rows)
-        small = reduce_subspace(original, singular_values, mean_weight, method, size)
+    n_vectors, n_rows = original.coefficients.shape
+    limit = max(n_rows // 2, n_vectors) if search else int(max_basis_rows)
+    size = min(_INITIAL_ROWS * n_vectors, limit) if search else limit
+    while True:
+        reduced = method.reduce(original, size, weights)
+        small, new_values = reduced.orthonormalize(singular_values)
+        errors = _relative_errors(reduced, small)
+        if size == limit or (errors <= tol).all():
+            break
+        size = min(2 * size, limit)
     shared = {name: getattr(source, name) for name in _SHARED_PARAMETERS}
     if isinstance(shared["preimage"], str) and shared["preimage"] == "ridge":
         shared["preimage"] = "auto"
     compressed = IncrementalKernelPCA(
         len(source.eigenvalues_),
         gamma=None if is_kernel_object(source.kernel) else source.gamma_,
-        basis="rows" if isinstance(method, SelectedRows) else "auto",
-        max_basis_rows=small.subspace.basis.shape[0],
+        basis="rows" if isinstance(method, SelectedRows) and not method.moves else "auto",
+        max_basis_rows=small.basis.shape[0],
         random_state=random_state,
         **shared,
     )
     compressed._copy_feature_names(source)
     compressed._set_components(
-        small.subspace, np.square(small.singular_values), n_seen,
+        small, np.square(new_values), n_seen,
         _total_variance(source, source._subspace), np.asarray(source._mean_row),
         float(source.gamma_),
     )  # fmt: skip
-    errors = small.relative_errors
     compressed.reduction_error_ = errors[:-1]
     compressed.mean_reduction_error_ = float(errors[-1])
     return compressed
+
+
+def _relative_errors(reduced: ReducedSet, small: Subspace) -> Floats:
+    """Return the errors of orthonormal components, 1 for a dropped one, and of the mean."""
+    number, lengths = len(small.components), reduced.squared_lengths[:-1]
+    mixed = np.einsum("ik,ik->i", small.components, reduced.inner_products[:number])
+    squares = lengths.copy()
+    squares[:number] += np.diagonal(small.gram)[:-1] - 2 * mixed
+    ratios = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
+    return np.append(np.sqrt(np.maximum(ratios, 0)), reduced.relative_errors[-1])
 
 
 def _checked_model(model: KernelTransformer | ScikitKernelPCA) -> KernelTransformer:
@@ -136,32 +148,23 @@ def _checked_model(model: KernelTransformer | ScikitKernelPCA) -> KernelTransfor
             "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
         )
     check_is_fitted(model)
-    _check_rows(model)
     if not (model.eigenvalues_ > 0).any():
         raise InvalidInput(
             "The model has no component with variance: there is nothing to compress; fit it on "
             "rows that differ."
         )
-    return model
-
-
-def _check_rows(model: KernelTransformer) -> None:
+    rows, remedy = model._subspace.basis, ""
     if model._is_precomputed:
+        remedy = "a precomputed kernel matrix; fit the model on rows with a kernel"
+    elif sparse.issparse(rows):
+        remedy = "sparse rows; fit it on X.toarray()"
+    elif not isinstance(rows, np.ndarray):
+        remedy = "rows that are read in tiles; fit it on X[:]"
+    if remedy:
         raise InvalidInput(
-            "kernel='precomputed': compression needs the training rows, which a kernel matrix does "
-            "not hold; fit the model on rows with a kernel."
+            f"Compression needs dense rows in memory, and the model was fitted on {remedy}."
         )
-    rows = model._subspace.basis
-    if sparse.issparse(rows):
-        raise InvalidInput(
-            "The model was fitted on sparse rows: compression needs dense rows; fit it on "
-            "X.toarray()."
-        )
-    if not isinstance(rows, np.ndarray):
-        raise InvalidInput(
-            "The model was fitted on rows that are read in tiles: compression needs them in "
-            "memory; fit it on X[:]."
-        )
+    return model
 
 
 def _total_variance(model: KernelTransformer, subspace: Subspace) -> float:

@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.errors import (
     Choice,
-    DivergenceWarning,
     InvalidInput,
     Number,
     ParameterRules,
     check_parameters,
     invalid_parameter,
 )
-from ikpca.estimators.base import SavedEstimator, atomic, warn, warn_of_rank
+from ikpca.estimators.base import SavedEstimator, atomic, warn_of_rank
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     RandomStateLike,
@@ -35,12 +34,14 @@ from ikpca.solvers.base import plain_interrupts
 from ikpca.solvers.rayleigh_ritz import deterministic_signs, rayleigh_ritz
 from ikpca.subspace import check_shapes
 
-#: Minimum number of rows over which the gain of a stream stays near its initial value.
+#: Number of rows over which the gain of a stream stays near its initial value.
 _HORIZON = 100
 #: h_i λ_i at t = 0 of a fit and of a stream.
 _FIT_STEP, _STREAM_STEP = 7.0, 2.0
-#: Rows per sweep, and factor of an automatic gain after a pass that lost variance.
-_BLOCK, _BACKOFF = 128, 0.25
+#: Largest entry of W, of rows of unit length at the start, before the rule has diverged.
+_MAX_WEIGHT = 1e3
+#: Rows per sweep.
+_BLOCK = 128
 _RULES: ParameterRules = {
     "n_components": Number("must be a positive integer or None", "pass None for all",
                            low=1, integer=True, allowed=(None,)),
@@ -53,8 +54,8 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     """Linear PCA by Sanger's rule, on a data set in passes or on a stream in batches.
 
     W ← W + η[y xᵀ − lt(yyᵀ)W] for centered rows x and y = Wx (Kim 2003, eq. 1). This is the kernel
-    Hebbian algorithm with a linear kernel, at a cost of N per row instead of l. Where steps would
-    diverge, gains η are limited to 1/‖x‖² and 1/‖y‖².
+    Hebbian algorithm with a linear kernel, at a cost of N per row instead of l. Automatic gains η
+    are limited to 1/‖x‖² and 1/‖y‖²; too large a gain of the user raises an error.
 
     Parameters
     ----------
@@ -113,8 +114,6 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from all rows, in passes of random order.
 
-        A pass that loses variance with an automatic gain is undone, and the gain is reduced.
-
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -124,31 +123,24 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         self
         """
-        rows, rule = self._validate(X, first=True, min_samples=2), self._rule
-        n, seed, eps = len(rows), draw_seed(self.random_state), float(np.finfo(rows.dtype).eps)
+        seed = draw_seed(self.random_state)
+        rows, rule = self._validate(X, reset=True, min_samples=2), self._rule
+        W, n = self._start(rows, seed), len(rows)
         mean = rows.mean(axis=0, dtype=np.float64)
         centered = rows - mean.astype(rows.dtype)
-        W = self._initial_components(rows, seed)
-        captured, rotated = _rayleigh_ritz(W, centered)
-        W = rotated if rule.automatic else W
-        gain, scale, n_limited = rule.stream_gain(_FIT_STEP), 1.0, 0
+        if rule.automatic:
+            W = _rayleigh_ritz(W, centered)
+        gain = rule.stream_gain(_FIT_STEP)
         for number in range(int(self.max_iter)):
             order = np.random.default_rng([seed, 1, number]).permutation(n)
             times = np.arange(number * n, (number + 1) * n, dtype=np.float64)
-            eta = scale * gain.gains(times, n, _rayleigh_quotients(W, centered))
-            after, limited = _learn(W, centered[order], eta, automatic=rule.automatic)
-            n_limited += limited
-            variance, rotated = _rayleigh_ritz(after, centered)
-            if rule.automatic and variance < captured * (1 - 10 * eps):
-                scale *= _BACKOFF
-            else:
-                W, captured = rotated if rule.rayleigh_ritz else after, variance
+            W = self._learn(W, centered[order], gain.gains(times, n, _quotients(W, centered)))
+            if rule.rayleigh_ritz:
+                W = _rayleigh_ritz(W, centered)
         W *= deterministic_signs(W)[:, None]
-        self._horizon, self.n_iter_ = max(n, _HORIZON), int(self.max_iter)
-        self._set_fitted(W, mean, _mean_squares(W, centered), _mean_square_norm(centered), n)
-        if n_limited:
-            self._warn_of_limits(f"{n_limited} of {self.max_iter} passes")
-        rounding = 100 * eps**2 * np.square(rows).mean(dtype=np.float64)
+        self.n_iter_ = int(self.max_iter)
+        self._set_fitted(W, mean, centered)
+        rounding = 100 * np.finfo(rows.dtype).eps ** 2 * np.square(rows).mean(dtype=np.float64)
         rank = int(np.count_nonzero(self.explained_variance_ > rounding))
         warn_of_rank(self.n_components, len(W), rank)
         return self
@@ -166,25 +158,18 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         self
         """
-        first = not hasattr(self, "_horizon")
-        rows, rule = self._validate(X, first=first), self._rule
+        first = not hasattr(self, "components_")
+        rows, rule = self._validate(X, reset=first), self._rule
         if first:
-            W = self._initial_components(rows, draw_seed(self.random_state))
-            self._horizon = max(len(rows), _HORIZON)
-            self._set_fitted(W, np.zeros(rows.shape[1]), np.zeros(len(W)), 0.0, 0)
+            self.components_ = self._start(rows, draw_seed(self.random_state))
         W, seen = self.components_, self.n_samples_seen_
         weight = len(rows) / (seen + len(rows))
         mean = self._mean + weight * (rows.mean(axis=0, dtype=np.float64) - self._mean)
         centered = (rows - mean.astype(rows.dtype)).astype(W.dtype)
-        variances = self._variances if seen else _mean_squares(W, centered)
+        variances = self._variances if seen else _mean_squares(centered @ W.T)
         times = np.arange(seen, seen + len(rows), dtype=np.float64)
-        eta = rule.stream_gain(_STREAM_STEP).gains(times, self._horizon, variances * self._horizon)
-        W, limited = _learn(W, centered, eta, automatic=rule.automatic)
-        variances = (1 - weight) * self._variances + weight * _mean_squares(W, centered)
-        total = (1 - weight) * self._total_variance + weight * _mean_square_norm(centered)
-        self._set_fitted(W, mean, variances, total, seen + len(rows))
-        if limited:
-            self._warn_of_limits("the batch")
+        eta = rule.stream_gain(_STREAM_STEP).gains(times, _HORIZON, variances * _HORIZON)
+        self._set_fitted(self._learn(W, centered, eta), mean, centered)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -222,25 +207,25 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         return Y @ self.components_ + self.mean_
 
-    def _validate(self, X: ArrayLike, *, first: bool, min_samples: int = 1) -> Floats:
+    def _validate(self, X: ArrayLike, *, reset: bool, min_samples: int = 1) -> Floats:
         """Validate the parameters and the rows."""
         check_parameters(self, _RULES)
-        self._rule.check_options(("auto", "random"), ("backoff", "change_tol", "clock"))
+        self._rule.check_options(("auto", "random"), ("backoff", "clock"))
         if self._rule.has_companion:
             reason = "meta-descent needs a kernel"
             raise invalid_parameter("rule", self.rule, reason, "pass 'kha/et'")
         rows: Floats = validate_data(
-            self, X, dtype=FLOAT_DTYPES, reset=first, ensure_min_samples=min_samples
+            self, X, dtype=FLOAT_DTYPES, reset=reset, ensure_min_samples=min_samples
         )
-        check_overflow(rows, first=first)
+        check_overflow(rows, first=reset)
         return rows
 
     @property
     def _rule(self) -> KHA:
         return self.rule if isinstance(self.rule, KHA) else KHA(self.rule)
 
-    def _initial_components(self, rows: Floats, seed: int) -> Floats:
-        """Return orthonormal random components, or the array ``init``."""
+    def _start(self, rows: Floats, seed: int) -> Floats:
+        """Reset the stream, and return orthonormal random components, or the array ``init``."""
         n_features = rows.shape[1]
         number = min(rows.shape) if self.n_components is None else int(self.n_components)
         if number > n_features:
@@ -252,24 +237,45 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             W = np.linalg.qr(rng.normal(size=(number, n_features)).T)[0].T
         elif not W.any():
             raise invalid_parameter("init", "array", "is zero and would stay zero", "pass 'random'")
+        self._mean: Floats = np.zeros(n_features)
+        self._variances: Floats = np.zeros(number)
+        self._total_variance, self.n_samples_seen_ = 0.0, 0
         return np.ascontiguousarray(W, dtype=rows.dtype)
 
-    def _set_fitted(
-        self, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
-    ) -> None:
-        """Set the fitted attributes from means over all rows, in double precision."""
+    def _set_fitted(self, W: Floats, mean: Floats, rows: Floats) -> None:
+        """Set the fitted attributes after centered rows; running means in double precision."""
+        seen = self.n_samples_seen_ + len(rows)
+        weight = len(rows) / seen
+        variances = (1 - weight) * self._variances + weight * _mean_squares(rows @ W.T)
+        total = (1 - weight) * self._total_variance + weight * float(_mean_squares(rows).sum())
         self._mean, self._variances, self._total_variance = mean, variances, total
         self.components_, self.mean_ = W, mean.astype(W.dtype)
         self.explained_variance_ = (variances * (seen / max(seen - 1, 1))).astype(W.dtype)
         self.explained_variance_ratio_ = (variances / (total or 1.0)).astype(W.dtype)
         self.n_components_, self.n_samples_seen_ = len(W), seen
 
-    def _warn_of_limits(self, where: str) -> None:
-        warn(
-            f"gain={self._rule.gain!r} was too large in {where}, where it was limited to 1/‖x‖²; "
-            "pass gain='auto' or a smaller number.",
-            DivergenceWarning,
-        )
+    def _learn(self, W: Floats, rows: Floats, eta: Floats) -> Floats:
+        """Return W ← W + η[y xᵀ − lt(yyᵀ)W] after all rows x in order."""
+        # Imported here because importing it starts the compiler.
+        from ikpca.solvers import kha_pass
+
+        largest, limited = np.finfo(np.float64).max, self._rule.automatic
+        eta = np.broadcast_to(np.minimum(eta, largest), (len(rows), len(W)))
+        with plain_interrupts(), np.errstate(over="ignore", invalid="ignore"):
+            for part in tile_slices(len(rows), _BLOCK):
+                X = rows[part]
+                Y, G = (W @ X.T).astype(np.float64), (X @ X.T).astype(np.float64)
+                limits = np.full(len(X), largest)
+                T, C, failed = kha_pass.plain_sweep(Y, G, eta[part].copy(), limited, limits)
+                W = T.astype(W.dtype) @ W + C.astype(W.dtype) @ X
+                if failed != kha_pass.OK or not np.abs(W).max() < _MAX_WEIGHT:
+                    raise invalid_parameter(
+                        "gain",
+                        self._rule.gain,
+                        "is too large: the components diverged",
+                        "pass gain='auto' or a smaller number",
+                    )
+        return W
 
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
@@ -292,59 +298,21 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return len(self.components_)
 
 
-def _learn(W: Floats, rows: Floats, eta: Floats, *, automatic: bool) -> tuple[Floats, bool]:
-    """Return W after all rows in order, and True if gains of the user had to be limited."""
-    eta = np.broadcast_to(np.minimum(eta, np.finfo(np.float64).max), (len(rows), len(W)))
-    with plain_interrupts(), np.errstate(over="ignore", invalid="ignore"):
-        if automatic:
-            return _sweep(W, rows, eta, limited=True), False
-        after = _sweep(W, rows, eta, limited=False)
-        max_square = 2 * max(1.0, float(np.linalg.norm(W, 2)) ** 2)
-        if np.square(after).sum(axis=1).max() <= max_square:
-            return after, False
-        return _sweep(W, rows, eta, limited=True), True
-
-
-def _sweep(W: Floats, rows: Floats, eta: Floats, *, limited: bool) -> Floats:
-    """Return W ← W + η[y xᵀ − lt(yyᵀ)W] after all rows x; infinite if a step diverged.
-
-    Steps with gains limited to 1/‖x‖² and 1/‖y‖² do not diverge.
-    """
-    # Imported here because importing it starts the compiler.
-    from ikpca.solvers import kha_sweep
-
-    largest = np.finfo(np.float64).max
-    for part in tile_slices(len(rows), _BLOCK):
-        X = rows[part]
-        Y, G = (W @ X.T).astype(np.float64), (X @ X.T).astype(np.float64)
-        limits = np.full(len(X), largest)
-        T, C, failed = kha_sweep.plain_sweep(Y, G, eta[part].copy(), limited, limits)
-        if failed != kha_sweep.OK:
-            return np.full_like(W, np.inf)
-        W = T.astype(W.dtype) @ W + C.astype(W.dtype) @ X
-    return W
-
-
-def _rayleigh_ritz(W: Floats, rows: Floats) -> tuple[float, Floats]:
-    """Return the variance that the span of W captures, and orthonormal components of the span."""
+def _rayleigh_ritz(W: Floats, rows: Floats) -> Floats:
+    """Return orthonormal components of the span of W, ordered by their variances."""
     double = W.astype(np.float64)
     Y = (W @ rows.T).astype(np.float64)
     drop = max(1e-12, 10 * float(np.finfo(W.dtype).eps))
-    values, T = rayleigh_ritz(double @ double.T, Y @ Y.T, drop=drop)
-    return float(values.sum()), (T @ double).astype(W.dtype)
+    T = rayleigh_ritz(double @ double.T, Y @ Y.T, drop=drop)[1]
+    return (T @ double).astype(W.dtype)
 
 
-def _rayleigh_quotients(W: Floats, rows: Floats) -> Floats:
+def _quotients(W: Floats, rows: Floats) -> Floats:
     """Return λ = ‖y‖²/‖w‖² of every component."""
     squares = np.square(W @ rows.T).sum(axis=1, dtype=np.float64)
     lengths = np.square(W).sum(axis=1, dtype=np.float64)
-    return np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
+    return squares / np.where(lengths > 0, lengths, 1)
 
 
-def _mean_squares(W: Floats, rows: Floats) -> Floats:
-    """Return the mean of y² over the rows."""
-    return np.square(rows @ W.T).mean(axis=0, dtype=np.float64)
-
-
-def _mean_square_norm(rows: Floats) -> float:
-    return float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) / len(rows)
+def _mean_squares(rows: Floats) -> Floats:
+    return np.square(rows).mean(axis=0, dtype=np.float64)

@@ -15,24 +15,32 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.errors import (
+    Choice,
+    InvalidInput,
+    Number,
+    ParameterRules,
+    check_parameters,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.estimators.base import atomic, warn_of_rank
-from ikpca.estimators.conversion import check_batch_model, shared_parameters
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
-    SlicedRows,
     centered_kernel,
+    check_overflow,
     check_values,
     check_weights,
     draw_seed,
-    load_rows,
-    reads_in_slices,
+    is_lazy,
+    is_named,
     resolve_gamma,
     validate_rows,
 )
 from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import (
     DifferentiableKernel,
     Floats,
@@ -41,14 +49,24 @@ from ikpca.kernels import (
     Rows,
 )
 from ikpca.solvers.problem import check_exponents
-from ikpca.streams import IncrementalState, MomentState, PreimageState, from_components, merge
+from ikpca.streams import MomentState, PreimageState, from_components, merge
 from ikpca.subspace import Subspace
 
 BASIS_NAMES = ("auto", "means", "rows", "preimages")
+_RULES: ParameterRules = {
+    "basis": Choice(BASIS_NAMES),
+    "max_basis_rows": Number("must be 'auto', None or a positive integer", "pass 'auto'",
+                             low=1, integer=True, allowed=("auto", None)),
+}  # fmt: skip
 #: Number of basis rows per component, and the minimum.
 _ROWS_PER_COMPONENT, _MIN_ROWS = 12, 100
 #: Rows of ``fit`` that are read, and learned between interrupts, at a time; of ``preimages``.
 _STRIP, _PREIMAGE_BATCH = 4096, 100
+#: Parameters that batch and streaming models share.
+_BATCH_PARAMETERS = (
+    "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten", "random_state",
+    "n_jobs", "verbose",
+)  # fmt: skip
 
 
 class IncrementalKernelPCA(StreamTransformer):
@@ -298,8 +316,15 @@ class IncrementalKernelPCA(StreamTransformer):
         -------
         IncrementalKernelPCA
         """
-        check_batch_model(model)
-        streaming = cls(**shared_parameters(model) | parameters)
+        _check_batch_model(model)
+        shared = {name: getattr(model, name) for name in _BATCH_PARAMETERS}
+        # Fractions and names are replaced by the fitted values.
+        shared["n_components"] = len(model.eigenvalues_)
+        if isinstance(model.gamma, str):
+            shared["gamma"] = model.gamma_
+        if is_named(model.preimage, "ridge"):
+            shared["preimage"] = "auto"
+        streaming = cls(**shared | parameters)
         streaming._check_parameters()
         streaming._copy_feature_names(model)
         rows = model._subspace.basis
@@ -464,9 +489,8 @@ class IncrementalKernelPCA(StreamTransformer):
                     "rows",
                     "pass 'auto'",
                 )
-            state = IncrementalState.empty(kernel, rows)
-            decay, zeros = float(self.forgetting) ** 2, np.zeros(rows.shape[1])
-            return PreimageState(state, number, limit, decay, zeros)
+            decay = float(self.forgetting) ** 2
+            return PreimageState.empty(kernel, rows, number, limit, decay)
         if self.basis == "means" and not is_dense:
             raise invalid_parameter(
                 "basis", self.basis, "needs dense rows", "pass basis='rows', or X.toarray()"
@@ -558,17 +582,12 @@ class IncrementalKernelPCA(StreamTransformer):
 
     def _validate_data_set(self, X: Any) -> Any:
         """Validate all rows of a data set, which may be read in slices."""
-        if not reads_in_slices(X):
+        if not (is_lazy(X) or isinstance(X, np.memmap)):
             return self._validate_batch(X, reset=True)
-        if len(X.shape) != 2 or not all(X.shape):
-            raise InvalidInput(
-                f"X is a {type(X).__name__} of shape {X.shape}: it must be two-dimensional and not "
-                "empty; pass a two-dimensional array."
-            )
-        for rows in tile_slices(X.shape[0]):
-            check_values(load_rows(X[rows]), rows.start)
-        validate_data(self, load_rows(X[:1]), dtype=FLOAT_DTYPES)
-        return SlicedRows(X)
+        is_integer = np.dtype(X.dtype).kind in "biu"
+        rows = validate_rows(self, LazyRows(X, np.float64) if is_integer else X, reset=True)
+        check_overflow(rows)
+        return rows if isinstance(rows, LazyRows) else LazyRows(rows)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -577,11 +596,26 @@ class IncrementalKernelPCA(StreamTransformer):
 
     def _check_parameters(self) -> None:
         self._check_stream_parameters()
-        check_choice("basis", self.basis, BASIS_NAMES)
-        if self.max_basis_rows is not None and not is_auto(self.max_basis_rows):
-            check_number("max_basis_rows", self.max_basis_rows,
-                         "must be 'auto', None or a positive integer", "pass 'auto'", low=1,
-                         integer=True)  # fmt: skip
+        check_parameters(self, _RULES)
+
+
+def _check_batch_model(model: object) -> None:
+    """Raise an error if a stream cannot be initialized from the model."""
+    if not isinstance(model, KernelPCA):
+        raise InvalidInput(
+            f"{type(model).__name__} cannot be converted: pass a fitted ikpca.KernelPCA; convert "
+            "scikit-learn's with KernelPCA.from_sklearn."
+        )
+    check_is_fitted(model)
+    if model._is_precomputed:
+        raise InvalidInput(
+            "kernel='precomputed': a stream needs the rows; fit the model on rows and a kernel."
+        )
+    rows = model._subspace.basis
+    if not sparse.issparse(rows) and not isinstance(rows, np.ndarray):
+        raise InvalidInput(
+            "The model was fitted on rows on disk: a stream needs them in memory; fit it on X[:]."
+        )
 
 
 @cache

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Literal, Self
 
@@ -14,7 +12,7 @@ from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import (
     FLAG,
@@ -22,15 +20,12 @@ from ikpca.errors import (
     InvalidInput,
     Number,
     ParameterRules,
-    RecoveryWarning,
     check_parameters,
     invalid_parameter,
 )
 from ikpca.estimators.base import FitInterrupted, KernelTransformer, atomic, warn, warn_of_rank
 from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
-from ikpca.estimators.fold_fits import choose_fold_solver, fit_folds, fit_landmark_folds
 from ikpca.estimators.validation import (
-    FLOAT_DTYPES,
     GammaLike,
     KernelLike,
     PathLike,
@@ -39,25 +34,22 @@ from ikpca.estimators.validation import (
     RowsLike,
     centered_kernel,
     check_overflow,
-    check_tiles_finite,
     draw_seed,
     explain_memory_errors,
     is_lazy,
     is_named,
     n_threads,
     resolve_gamma,
-    validate_lazy_rows,
     validate_rows,
 )
 from ikpca.gram import read_budget
 from ikpca.gram.centering import Centering
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
+from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
 from ikpca.preimages import predict_rows, ridge_coefficients
 from ikpca.preimages.direct import ridge_bytes
 from ikpca.solvers import (
     KHA,
-    Adaptive,
     Dense,
     EigenSolution,
     Nystrom,
@@ -69,8 +61,7 @@ from ikpca.solvers import (
 )
 from ikpca.solvers.adaptive import check_solver, choose_solver, make_solver
 from ikpca.solvers.base import plain_interrupts
-from ikpca.solvers.problem import GramTransform
-from ikpca.subspace import MeanResidual, Subspace
+from ikpca.subspace import Subspace
 
 _MEMORY_REMEDY = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
 _SKLEARN_PARAMETERS = (
@@ -199,7 +190,7 @@ class KernelPCA(KernelTransformer):
         Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
         One record per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change,
-        note, recovery.
+        note.
     certificate_ : Certificate
         Residuals and bounds on them, orthonormality, bounds on eigenvalues, an estimate of the
         excess error.
@@ -377,8 +368,33 @@ class KernelPCA(KernelTransformer):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return self._fit_transform(X)
+        solution, rows = self._fit(X)
+        landmarks = solution.landmarks
+        projections = solution.projections.T if landmarks is None else landmarks.row_projections
+        scaled = self._project(rows) if projections is None else projections * self._scale
+        return scaled.astype(rows.dtype, copy=False)
 
+    @atomic
+    def _fit(self, X: RowsLike) -> tuple[EigenSolution, Rows]:
+        """Validate, set up the problem, solve and store; return the solution and valid rows."""
+        self._check_parameters()
+        start = None
+        if self.warm_start and hasattr(self, "_subspace") and self._subspace.kernel is not None:
+            start = self._start_from(self._validated_rows(X))
+        rows = self._validate_training_rows(X)
+        solver = choose_solver(self.eigen_solver, self.n_components, rows.shape[0], self.tol)
+        checkpoint = self._open_checkpoint(solver, rows, start)
+        # Resuming keeps the stored seed.
+        seed = draw_seed(self.random_state) if checkpoint is None else checkpoint.seed
+        self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, seed)
+        problem = self._problem(self._kernel_for(rows), rows, seed, start)
+        solution = self._solve(
+            solver, problem, self.n_components, self.tol, self.max_iter, checkpoint
+        )
+        self._store(solver, solution, problem)
+        return solution, rows
+
+    @atomic
     def refine(self, X: RowsLike | None = None) -> Self:
         """Improve the fitted components to machine precision by block Krylov iterations.
 
@@ -401,184 +417,83 @@ class KernelPCA(KernelTransformer):
         rows = self.X_fit_ if X is None else self._validated_rows(X)
         if self._needs_dense_rows and isinstance(rows, LazyRows):
             rows = rows[:]
+        number = len(self.eigenvalues_)
         # Rows without variance have no components to start from.
-        if len(self.eigenvalues_):
-            start = self._subspace.project(rows)
-            self._refine(self._problem(self._subspace.kernel, rows, 0, start))
+        if number:
+            problem = self._problem(self._subspace.kernel, rows, 0, self._start_from(rows))
+            solver = choose_solver("krylov", number, problem.n_samples)
+            self._store(solver, self._solve(solver, problem, number, tol=0), problem)
         return self
 
-    @atomic
-    def _refine(self, problem: Problem) -> None:
-        solver = choose_solver("krylov", len(self.eigenvalues_), problem.n_samples)
-        solution = self._solve(solver, problem, len(self.eigenvalues_), tol=0)
-        self._finish(solver, solution, problem)
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.n_components, Real) and 0 < self.n_components < 1):
+            _N_COMPONENTS.check("n_components", self.n_components)
+        check_solver(self.eigen_solver, self.n_components)
+        solver = make_solver(self.eigen_solver)
+        if isinstance(solver, Dense | Nystrom):
+            self._check_unused_by(solver.name)
+        self._check_kernel_parameters()
+        self._check_preimage()
+        check_parameters(self, _RULES)
+        read_budget(self.max_memory)
+        self._check_runtime_parameters()
+        if self.checkpoint is not None:
+            Checkpoint.from_parameter(self.checkpoint)
+            if not isinstance(self.n_components, Integral | None):
+                raise invalid_parameter(
+                    "checkpoint",
+                    self.checkpoint,
+                    "a fraction of the variance needs several runs, which have no checkpoint",
+                    "pass a number of components, or checkpoint=None",
+                )
 
-    @classmethod
-    def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
-        """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.
+    def _check_unused_by(self, solver: str) -> None:
+        for name, default in (("checkpoint", None), ("warm_start", False)):
+            value = getattr(self, name)
+            if value is not default:
+                raise invalid_parameter(
+                    name,
+                    value,
+                    f"has no effect with eigen_solver={solver!r}, which does not iterate",
+                    "leave it out, or pass eigen_solver='krylov'",
+                )
 
-        Parameters
-        ----------
-        fitted : sklearn.decomposition.KernelPCA
-
-        Returns
-        -------
-        KernelPCA
-            Fitted, with the same ``transform``.
-        """
-        if not isinstance(fitted, SklearnKernelPCA):
-            raise InvalidInput(
-                f"{type(fitted).__name__} cannot be converted: pass a fitted "
-                "sklearn.decomposition.KernelPCA."
-            )
-        check_is_fitted(fitted)
-        model = cls(**{name: getattr(fitted, name) for name in _SKLEARN_PARAMETERS})
-        for name in _SKLEARN_ATTRIBUTES:
-            if hasattr(fitted, name):
-                setattr(model, name, getattr(fitted, name))
-        eigenvalues, vectors = fitted.eigenvalues_, fitted.eigenvectors_.T
-        roots = np.sqrt(eigenvalues)[:, None]
-        centerer = fitted._centerer
-        solution = EigenSolution(
-            coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
-            projections=getattr(fitted, "X_transformed_fit_", (vectors * roots).T).T,
-            eigenvalues=eigenvalues,
-            eigenvectors=fitted.eigenvectors_,
-            centering=Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_)),
-            # scikit-learn does not store the trace of K'.
-            trace=float("nan"),
-            certificate=None,
-            outcome=Outcome.EXACT,
-        )
-        model._store(solution, model._kernel_for(fitted.X_fit_), fitted.X_fit_)
-        return model
-
-    def to_sklearn(self) -> SklearnKernelPCA:
-        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
-
-        Returns
-        -------
-        sklearn.decomposition.KernelPCA
-        """
+    def _validated_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self)
-        if self._on_landmarks:
+        return validate_rows(self, X, accept_sparse="csr")
+
+    def _validate_training_rows(self, X: RowsLike) -> Rows:
+        """Return X as float32 or float64, dense, CSR or on disk; check its shape and values."""
+        if self._learns_ridge and self._is_precomputed:
             raise InvalidInput(
-                "The model keeps only landmarks: scikit-learn's KernelPCA needs all training rows; "
-                "call refine(X) first, or fit with eigen_solver='krylov'."
+                "Cannot fit_inverse_transform with a precomputed kernel: the regression needs the "
+                "training rows; pass rows and a kernel."
             )
-        if self.whiten:
-            raise invalid_parameter(
-                "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
+        if is_lazy(X) and (self._is_precomputed or self._needs_dense_rows):
+            raise InvalidInput(
+                f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage "
+                "and fit_inverse_transform need rows in memory; pass X[:]."
             )
-        if not callable(self.kernel) and self.kernel not in _SKLEARN_KERNELS:
-            raise invalid_parameter(
-                "kernel",
-                self.kernel,
-                "is not supported by scikit-learn's KernelPCA",
-                f"choose one of {', '.join(_SKLEARN_KERNELS)}, or a callable",
-            )
-        parameters = {name: getattr(self, name) for name in _SKLEARN_PARAMETERS}
-        if isinstance(self.gamma, str):
-            parameters["gamma"] = self.gamma_
-        # preimage="ridge" has no counterpart in scikit-learn.
-        parameters["fit_inverse_transform"] = self._learns_ridge
-        converted = SklearnKernelPCA(**parameters)
-        for name in ("X_fit_", "eigenvalues_", "eigenvectors_", *_SKLEARN_ATTRIBUTES):
-            if hasattr(self, name):
-                setattr(converted, name, getattr(self, name))
-        if hasattr(self, "dual_coef_"):
-            converted.X_transformed_fit_ = self.X_transformed_fit_
-        converted._centerer = self._centerer()
-        return converted
-
-    def _centerer(self) -> KernelCenterer:
-        subspace = self._subspace
-        # ⟨µ, Φ(x_j)⟩ and ‖µ‖²; scikit-learn's kernels have no origin.
-        products, squared = subspace.products[-1], float(subspace.gram[-1, -1])
-        if isinstance(subspace.kernel, Linear | Cosine) and subspace.kernel.origin is not None:
-            origin = subspace.kernel.origin
-            along = subspace.kernel.features(subspace.basis) @ origin
-            mean, length = float(subspace.mean @ along), float(origin @ origin)
-            products, squared = products + along + (mean - length), squared + 2 * mean - length
-        centerer = KernelCenterer().set_output(transform="default")
-        centerer.K_fit_rows_, centerer.K_fit_all_ = products, squared
-        centerer.n_features_in_ = len(subspace.mean)
-        return centerer
-
-    def _fit_transform(self, X: RowsLike, transform: GramTransform | None = None) -> Floats:
-        """Fit, and return the projections of the training rows."""
-        solution, rows = self._fit(X, transform)
-        projections: Floats | None = solution.projections.T
-        if solution.landmarks is not None:
-            projections = solution.landmarks.row_projections
-        scaled = self._project(rows) if projections is None else projections * self._scale
-        return scaled.astype(rows.dtype, copy=False)
-
-    @atomic
-    def _fit(
-        self, X: RowsLike, transform: GramTransform | None = None
-    ) -> tuple[EigenSolution, Rows]:
-        """Return the components and the validated rows; ``transform`` as in :class:`Problem`."""
-        self._check_parameters()
-        start = self._previous_projections(X) if self.warm_start else None
-        rows = self._validate_training_rows(X)
-        solver = choose_solver(self.eigen_solver, self.n_components, rows.shape[0], self.tol)
-        checkpoint = self._open_checkpoint(solver, rows, start)
-        # Resuming keeps the stored seed.
-        seed = draw_seed(self.random_state) if checkpoint is None else checkpoint.seed
-        problem = replace(self._open_problem(rows, seed, start), transform=transform)
-        solution = self._solve(
-            solver, problem, self.n_components, self.tol, self.max_iter, checkpoint
+        rows: Rows = validate_rows(
+            self,
+            X,
+            reset=True,
+            accept_sparse=False if self._needs_dense_rows else "csr",
+            # Landmarks are copies.
+            copy=self.copy_X and not isinstance(make_solver(self.eigen_solver), Nystrom),
+            min_samples=2,
         )
-        self._finish(solver, solution, problem)
-        return solution, rows
-
-    @atomic
-    def _fit_folds(
-        self, X: RowsLike, split: Callable[[Rows], list[Indices]]
-    ) -> tuple[Floats, MeanResidual]:
-        """Fit all rows, and the rows without each fold; see :func:`fit_folds`.
-
-        Parameters
-        ----------
-        X : array-like, CSR, memory map or chunked array
-        split : callable
-            Returns the indices of each fold of validated rows.
-        """
-        self._check_parameters()
-        rows, wanted = self._validate_training_rows(X), self.n_components
-        solver = choose_fold_solver(self.eigen_solver, wanted, rows.shape[0])
-        if isinstance(rows, LazyRows) and not isinstance(solver, Nystrom):
-            rows = rows[:]
-        folds = split(rows)
-        problem = self._open_problem(rows, draw_seed(self.random_state))
-        if isinstance(solver, Nystrom):
-            remedy = "pass max_memory, or eigen_solver=Nystrom(n_landmarks) with fewer landmarks"
-            with plain_interrupts(), explain_memory_errors(remedy):
-                fits = fit_landmark_folds(solver, problem, wanted, folds)
-                solution, n_landmarks, errors, residual = fits
-            warn_of_rank(wanted, len(solution.eigenvalues), solution.rank)
-            solution = solution.select(solution.eigenvalues > 0)
-            self._store(solution, problem.kernel, problem.X)
-            # A fit with these parameters finds the same components.
-            self.set_params(
-                n_components=max(1, solution.rank),
-                eigen_solver=Nystrom(n_landmarks, solver.selection),
-                tol=0.0,
+        if self._is_precomputed and rows.shape[0] != rows.shape[1]:
+            raise InvalidInput(
+                f"X has shape {rows.shape}: a precomputed kernel matrix must be square; pass rows "
+                "with another kernel, or the kernel values of all pairs of training rows."
             )
-            return errors, residual
-        solution = self._solve(solver, problem, wanted, self.tol)
-        self._finish(solver, solution, problem)
-        tol = max(self.tol, float(np.finfo(problem.X.dtype).eps))
-        settings = RunSettings(solver.default_max_iter, tol=tol)
-        with plain_interrupts(), explain_memory_errors(_MEMORY_REMEDY):
-            return fit_folds(solver, problem, wanted, len(self.eigenvalues_), folds, settings)
+        check_overflow(rows)
+        return rows
 
-    def _previous_projections(self, X: RowsLike) -> Floats | None:
-        """Return the projections of the rows by an earlier fit, to start from."""
-        if not hasattr(self, "_subspace") or self._subspace.kernel is None:
-            return None
-        return self._subspace.project(self._validated_rows(X))
+    def _start_from(self, X: Rows) -> Floats:
+        """Return the projections of valid rows, not whitened, from which a solver starts."""
+        return self._subspace.project(X)
 
     def _open_checkpoint(
         self, solver: Solver, X: Rows, start: Floats | None
@@ -591,16 +506,24 @@ class KernelPCA(KernelTransformer):
         checkpoint = Checkpoint.from_parameter(self.checkpoint)
         return CheckpointFile(checkpoint, parameters, X, draw_seed(self.random_state))
 
-    def _open_problem(self, X: Rows, seed: int, start: Floats | None = None) -> Problem:
-        """Set ``gamma_`` and return the eigenproblem of valid rows."""
-        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        kernel = self._kernel_for(X)
-        self._check_preimage_of(kernel)
-        return self._problem(kernel, X, seed, start)
+    def _kernel_for(self, X: Rows) -> Kernel | None:
+        """Return the kernel object, or None for a precomputed matrix."""
+        if self._is_precomputed:
+            return None
+        kernel = self._make_kernel(self.gamma_)
+        if sparse.issparse(X) and not kernel.supports_sparse:
+            raise invalid_parameter(
+                "kernel",
+                self.kernel,
+                "a pairwise callable does not support sparse rows",
+                "pass X.toarray(), or a vectorized kernel",
+            )
+        return kernel
 
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
-        problem = Problem(
+        self._check_preimage_of(kernel)
+        return Problem(
             None if kernel is None else centered_kernel(kernel, X),
             X,
             budget=read_budget(self.max_memory),
@@ -608,8 +531,7 @@ class KernelPCA(KernelTransformer):
             copy_X=self.copy_X,
             seed=seed,
             start=start,
-        )
-        return problem.in_sufficient_precision()
+        ).in_sufficient_precision()
 
     def _solve(
         self,
@@ -621,8 +543,13 @@ class KernelPCA(KernelTransformer):
         checkpoint: CheckpointFile | None = None,
     ) -> EigenSolution:
         """Run a solver with checkpoints and progress lines; add rounding errors to its bounds."""
-        if not isinstance(solver, Adaptive | Nystrom):
-            self._check_ridge_memory(problem)
+        if self._learns_ridge and not isinstance(solver, Nystrom):
+            copy = problem.X.nbytes if self.copy_X and problem.X.flags.owndata else 0
+            problem.budget.require(
+                copy + ridge_bytes(problem.X),
+                f"the ridge regression on {problem.n_samples} rows",
+                "raise it, or leave out fit_inverse_transform and preimage='ridge'",
+            )
         n_passes = solver.default_max_iter if max_iter is None else int(max_iter)
         eps = float(np.finfo(problem.X.dtype).eps)
 
@@ -648,26 +575,20 @@ class KernelPCA(KernelTransformer):
             solution = solution.select(solution.eigenvalues > 0)
         return solution
 
-    def _check_ridge_memory(self, problem: Problem) -> None:
-        """Raise an error if the budget is too small for a ridge regression on all rows."""
-        if self._learns_ridge:
-            copy = problem.X.nbytes if self.copy_X and problem.X.flags.owndata else 0
-            problem.budget.require(
-                copy + ridge_bytes(problem.X),
-                f"the ridge regression on {problem.n_samples} rows",
-                "raise it, or leave out fit_inverse_transform and preimage='ridge'",
-            )
-
-    def _finish(self, solver: Solver, solution: EigenSolution, problem: Problem) -> None:
+    def _store(self, solver: Solver, solution: EigenSolution, problem: Problem) -> None:
         """Store a solution; raise an interrupt of its run, or warn about problems."""
-        self._store(solution, problem.kernel, problem.X)
-        self._fit_ridge(problem)
+        self._set_components(solution, problem.kernel, problem.X)
+        for name in ("dual_coef_", "landmark_dual_coef_"):
+            self.__dict__.pop(name, None)
+        if self._learns_ridge:
+            kernel, rows = self._make_kernel(self.gamma_), self._subspace.basis
+            dual = ridge_coefficients(kernel, self._basis_projections, rows, self.alpha)
+            setattr(self, "landmark_dual_coef_" if self._on_landmarks else "dual_coef_", dual)
         if solution.outcome is Outcome.INTERRUPTED:
             raise FitInterrupted if solution.records else KeyboardInterrupt
         self._warn(solver, solution)
 
-    def _store(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
-        """Set the fitted attributes."""
+    def _set_components(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
         eigenvalues, landmarks = solution.eigenvalues, solution.landmarks
         mean, n_samples = None, solution.projections.shape[1]
         if landmarks is not None:
@@ -688,19 +609,8 @@ class KernelPCA(KernelTransformer):
         self._scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
         self._on_landmarks = landmarks is not None
 
-    def _fit_ridge(self, problem: Problem) -> None:
-        """Learn the ridge regression if it is requested; remove that of an earlier fit."""
-        for name in ("dual_coef_", "landmark_dual_coef_"):
-            self.__dict__.pop(name, None)
-        if self._learns_ridge and problem.kernel is not None:
-            if not self._on_landmarks:
-                self._check_ridge_memory(problem)
-            kernel, rows = self._make_kernel(self.gamma_), self._subspace.basis
-            dual = ridge_coefficients(kernel, self._basis_projections, rows, self.alpha)
-            setattr(self, "landmark_dual_coef_" if self._on_landmarks else "dual_coef_", dual)
-
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
-        """Warn about divergence, corrected problems, zero components and a missed tolerance."""
+        """Warn about divergence, zero components and a missed tolerance."""
         records = solution.records
         diverged = [record for record in records if record.note]
         if diverged and isinstance(solver, KHA) and not solver.automatic:
@@ -711,33 +621,21 @@ class KernelPCA(KernelTransformer):
                 "number. history_ has the details.",
                 DivergenceWarning,
             )
-        recoveries = [record.recovery for record in records if record.recovery]
-        if recoveries:
-            warn(
-                f"{recoveries[-1]}; the result is valid. To avoid this, reduce n_components or "
-                "pass rows in double precision.",
-                RecoveryWarning,
-            )
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
-        self._warn_of_tolerance(solver, solution)
+        self._warn_of_tolerance(solution)
 
-    def _warn_of_tolerance(self, solver: Solver, solution: EigenSolution) -> None:
+    def _warn_of_tolerance(self, solution: EigenSolution) -> None:
         assert solution.certificate is not None
         residual = float(solution.certificate.residual_bounds.max(initial=0.0))
-        outcome, change_tol = solution.outcome, getattr(solver, "change_tol", None)
-        requested = f"tol={self.tol!r}" + (
-            "" if change_tol is None else f", change_tol={change_tol!r}"
-        )
+        outcome, requested = solution.outcome, f"tol={self.tol!r}"
         if outcome is Outcome.INDEFINITE:
             text = outcome.value
             remedy = "pass eigen_solver='krylov' or 'dense', or choose another kernel"
-        elif outcome in (Outcome.SMALL_CHANGE, Outcome.DIVERGED):
+        elif outcome is Outcome.DIVERGED or not residual > self.tol > 0:
             return
-        elif outcome is Outcome.PASS_LIMIT and (residual > self.tol > 0 or change_tol is not None):
+        elif outcome is Outcome.PASS_LIMIT:
             text = f"max_iter={len(solution.records)} passes did not reach {requested}"
             remedy = "increase max_iter or the tolerance"
-        elif not residual > self.tol > 0:
-            return
         elif outcome is Outcome.LANDMARKS:
             text = f"the landmarks did not reach {requested}"
             remedy = "pass more landmarks, or eigen_solver='auto'"
@@ -786,103 +684,91 @@ class KernelPCA(KernelTransformer):
         """True if pre-images are requested, which need dense rows in memory."""
         return self._learns_ridge or not is_named(self.preimage, "auto")
 
-    def _check_parameters(self) -> None:
-        if not (isinstance(self.n_components, Real) and 0 < self.n_components < 1):
-            _N_COMPONENTS.check("n_components", self.n_components)
-        check_solver(self.eigen_solver, self.n_components)
-        solver = make_solver(self.eigen_solver)
-        if isinstance(solver, Dense | Nystrom):
-            self._check_unused_by(solver.name)
-        self._check_kernel_parameters()
-        self._check_preimage()
-        check_parameters(self, _RULES)
-        read_budget(self.max_memory)
-        self._check_runtime_parameters()
-        if self.checkpoint is not None:
-            Checkpoint.from_parameter(self.checkpoint)
-            if not isinstance(self.n_components, Integral | None):
-                raise invalid_parameter(
-                    "checkpoint",
-                    self.checkpoint,
-                    "a fraction of the variance needs several runs, which have no checkpoint",
-                    "pass a number of components, or checkpoint=None",
-                )
+    @classmethod
+    def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
+        """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.
 
-    def _check_unused_by(self, solver: str) -> None:
-        for name, default in (("checkpoint", None), ("warm_start", False)):
-            value = getattr(self, name)
-            if value is not default:
-                raise invalid_parameter(
-                    name,
-                    value,
-                    f"has no effect with eigen_solver={solver!r}, which does not iterate",
-                    "leave it out, or pass eigen_solver='krylov'",
-                )
+        Parameters
+        ----------
+        fitted : sklearn.decomposition.KernelPCA
 
-    def _kernel_for(self, X: Rows) -> Kernel | None:
-        """Return the kernel object, or None for a precomputed matrix."""
-        if self._is_precomputed:
-            return None
-        kernel = self._make_kernel(self.gamma_)
-        if sparse.issparse(X) and not kernel.supports_sparse:
+        Returns
+        -------
+        KernelPCA
+            Fitted, with the same ``transform``.
+        """
+        if not isinstance(fitted, SklearnKernelPCA):
+            raise InvalidInput(
+                f"{type(fitted).__name__} cannot be converted: pass a fitted "
+                "sklearn.decomposition.KernelPCA."
+            )
+        check_is_fitted(fitted)
+        model = cls(**{name: getattr(fitted, name) for name in _SKLEARN_PARAMETERS})
+        for name in _SKLEARN_ATTRIBUTES:
+            if hasattr(fitted, name):
+                setattr(model, name, getattr(fitted, name))
+        eigenvalues, vectors = fitted.eigenvalues_, fitted.eigenvectors_.T
+        roots = np.sqrt(eigenvalues)[:, None]
+        centerer = fitted._centerer
+        solution = EigenSolution(
+            coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
+            projections=getattr(fitted, "X_transformed_fit_", (vectors * roots).T).T,
+            eigenvalues=eigenvalues,
+            eigenvectors=fitted.eigenvectors_,
+            centering=Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_)),
+            # scikit-learn does not store the trace of K'.
+            trace=float("nan"),
+            certificate=None,
+            outcome=Outcome.EXACT,
+        )
+        model._set_components(solution, model._kernel_for(fitted.X_fit_), fitted.X_fit_)
+        return model
+
+    def to_sklearn(self) -> SklearnKernelPCA:
+        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
+
+        Returns
+        -------
+        sklearn.decomposition.KernelPCA
+        """
+        check_is_fitted(self)
+        if self._on_landmarks:
+            raise InvalidInput(
+                "The model keeps only landmarks: scikit-learn's KernelPCA needs all training rows; "
+                "call refine(X) first, or fit with eigen_solver='krylov'."
+            )
+        if self.whiten:
+            raise invalid_parameter(
+                "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
+            )
+        if not callable(self.kernel) and self.kernel not in _SKLEARN_KERNELS:
             raise invalid_parameter(
                 "kernel",
                 self.kernel,
-                "a pairwise callable does not support sparse rows",
-                "pass X.toarray(), or a vectorized kernel",
+                "is not supported by scikit-learn's KernelPCA",
+                f"choose one of {', '.join(_SKLEARN_KERNELS)}, or a callable",
             )
-        return kernel
-
-    def _validated_rows(self, X: RowsLike) -> Rows:
-        check_is_fitted(self)
-        return validate_rows(self, X, accept_sparse="csr")
-
-    def _validate_training_rows(self, X: RowsLike) -> Rows:
-        """Return X as float32 or float64, dense or CSR; check its shape and values."""
-        if self._learns_ridge and self._is_precomputed:
-            raise InvalidInput(
-                "Cannot fit_inverse_transform with a precomputed kernel: the regression needs the "
-                "training rows; pass rows and a kernel."
-            )
-        if is_lazy(X):
-            if self._is_precomputed or self._needs_dense_rows:
-                raise InvalidInput(
-                    f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, "
-                    "preimage and fit_inverse_transform need rows in memory; pass X[:]."
-                )
-            rows: Rows = validate_lazy_rows(self, X, reset=True, min_samples=2)
-        else:
-            rows = self._validate_array(X)
-        check_overflow(rows)
-        return rows
-
-    def _validate_array(self, X: Rows) -> Rows:
-        """Validate rows in memory or in a memory map, which may be larger than the memory."""
-        mapped = isinstance(X, np.memmap)
-        if mapped and X.dtype not in FLOAT_DTYPES:
-            raise InvalidInput(
-                f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; "
-                "convert the file, or pass X[:] to load it."
-            )
-        # Landmarks are copies.
-        keeps_rows = not isinstance(make_solver(self.eigen_solver), Nystrom)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=False if self._needs_dense_rows else "csr",
-            dtype=FLOAT_DTYPES,
-            copy=self.copy_X and keeps_rows and not mapped,
-            ensure_all_finite=not mapped,
-            ensure_min_samples=2,
-        )
-        if mapped:
-            check_tiles_finite(X)
-        if self._is_precomputed and X.shape[0] != X.shape[1]:
-            raise InvalidInput(
-                f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
-                "with another kernel, or the kernel values of all pairs of training rows."
-            )
-        return X
+        parameters = {name: getattr(self, name) for name in _SKLEARN_PARAMETERS}
+        if isinstance(self.gamma, str):
+            parameters["gamma"] = self.gamma_
+        # preimage="ridge" has no counterpart in scikit-learn.
+        parameters["fit_inverse_transform"] = self._learns_ridge
+        converted = SklearnKernelPCA(**parameters)
+        fitted = ("X_fit_", "X_transformed_fit_", "eigenvalues_", "eigenvectors_")
+        for name in (*fitted, *_SKLEARN_ATTRIBUTES):
+            if hasattr(self, name):
+                setattr(converted, name, getattr(self, name))
+        products, squared_mean = self._subspace.products[-1], float(self._subspace.gram[-1, -1])
+        if isinstance(self._subspace.kernel, Linear | Cosine):
+            # scikit-learn's kernels have no origin.
+            features = self._subspace.kernel.features(self.X_fit_)
+            mean = np.asarray(features.mean(axis=0, dtype=np.float64)).ravel()
+            products, squared_mean = features @ mean, float(mean @ mean)
+        centerer = KernelCenterer().set_output(transform="default")
+        centerer.K_fit_rows_, centerer.K_fit_all_ = products, squared_mean
+        centerer.n_features_in_ = len(products)
+        converted._centerer = centerer
+        return converted
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -898,6 +784,6 @@ def _whitening(solution: EigenSolution) -> Floats:
         norms = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
     else:
         n_samples, norms = solution.landmarks.n_samples, np.sqrt(solution.eigenvalues)
-    std = norms / np.sqrt(n_samples - 1)
-    std = np.where(solution.eigenvalues > 0, std, 0).astype(solution.projections.dtype)
+    std = np.where(solution.eigenvalues > 0, norms, 0) / np.sqrt(n_samples - 1)
+    std = std.astype(solution.projections.dtype)
     return np.divide(1, std, out=np.zeros_like(std), where=std > 0)

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,6 +25,7 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.estimators.base import SavedEstimator, atomic, warn
+from ikpca.estimators.fold_fits import choose_fold_solver, fit_folds, split_rows
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import learning
@@ -64,7 +65,11 @@ _RULES: ParameterRules = {
     "false_alarm_rate": Number("must lie in (0, 0.5]", "pass 0.05", low=0, high=0.5, open_low=True),
     "calibration": Choice(("cv", "blocked-cv")),
     "drift_after": Number("must be a positive integer", "pass 20", low=1, integer=True),
-}
+    "forgetting": Number("must lie in (0, 1]", "pass 1.0 to forget nothing", low=0, high=1,
+                         open_low=True),
+    "max_basis_rows": Number("must be 'auto' or a positive integer", "pass 'auto'", low=1,
+                             integer=True, allowed=("auto",)),
+}  # fmt: skip
 _N_FOLDS = Number("must be an integer of at least 2, or a splitter of scikit-learn", "pass 5",
                   low=2, integer=True)  # fmt: skip
 
@@ -134,8 +139,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Cross-validated squared errors of the training rows. After ``partial_fit``: errors of the
         last normal rows, each computed before the row was learned.
     model_ : KernelPCA or IncrementalKernelPCA
-        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. With
-        landmarks, its parameters are the numbers of components and landmarks that were used.
+        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. Its
+        ``eigen_solver`` is the solver that was used, with the number of landmarks if there are any.
     drift_detected_ : bool
         True if a drift was learned in the last call of ``partial_fit``.
     n_features_in_ : int
@@ -233,17 +238,28 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self
         """
         self._check_parameters()
-        seed = draw_seed(self.random_state)
-        self.model_ = self._kernel_pca(seed)
-        errors, self._residual = self.model_._fit_folds(X, lambda rows: self._folds(rows, seed))
-        # Number and names of the features.
-        validate_data(self, X, skip_check_array=True)
+        rows: Rows = validate_rows(self, X, reset=True, accept_sparse="csr", min_samples=2)
+        n_samples, seed = rows.shape[0], draw_seed(self.random_state)
+        solver = choose_fold_solver(self.eigen_solver, self.n_components, n_samples)
+        folds = split_rows(n_samples, self.cv, seed if self.calibration == "cv" else None)
+        self.model_ = KernelPCA(
+            self.n_components,
+            kernel=self.kernel,
+            gamma=gamma_beside(self.kernel, self.gamma),
+            eigen_solver=solver,
+            tol=self.tol,
+            max_memory=self.max_memory,
+            n_jobs=self.n_jobs,
+            remove_zero_eig=True,
+            random_state=seed,
+        )
+        errors, self._residual = fit_folds(self.model_, rows, folds)
         self.drift_detected_ = False
         self._set_calibration(errors)
         if np.isinf(self.offset_):
             warn(
                 f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
-                f"n_samples={len(errors)}: no row can be flagged; pass more rows or a higher rate.",
+                f"n_samples={n_samples}: no row can be flagged; pass more rows or a higher rate.",
                 UserWarning,
             )
         return self
@@ -513,52 +529,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         k = np.count_nonzero(p_values <= self.false_alarm_rate)
         self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
 
-    def _kernel_pca(self, seed: int) -> KernelPCA:
-        return KernelPCA(
-            self.n_components,
-            kernel=self.kernel,
-            gamma=gamma_beside(self.kernel, self.gamma),
-            eigen_solver=self.eigen_solver,
-            tol=self.tol,
-            max_memory=self.max_memory,
-            n_jobs=self.n_jobs,
-            remove_zero_eig=True,
-            copy_X=True,
-            random_state=seed,
-        )
-
-    def _folds(self, X: Rows, seed: int) -> list[Indices]:
-        """Return the rows of each fold; every row belongs to one of them."""
-        n_samples, splitter = X.shape[0], self.cv
-        if isinstance(splitter, int | np.integer):
-            number = int(splitter)
-            # Every model needs two rows.
-            needed = max(number, 3 if number > 2 else 4)
-            if n_samples < needed:
-                raise InvalidInput(
-                    f"X has n_samples={n_samples}: cv={number} folds need at least {needed} rows; "
-                    "pass more rows or fewer folds."
-                )
-            shuffle = self.calibration == "cv"
-            splitter = KFold(number, shuffle=shuffle, random_state=seed if shuffle else None)
-        folds = [np.sort(test) for _, test in splitter.split(np.empty((n_samples, 1)))]
-        sizes = [len(fold) for fold in folds]
-        counts = np.bincount(np.concatenate([*folds, []]).astype(np.intp), minlength=n_samples)
-        if not np.array_equal(counts, np.ones(n_samples)) or not 0 < max(sizes) <= n_samples - 2:
-            raise invalid_parameter(
-                "cv",
-                self.cv,
-                f"its {len(folds)} test sets must contain each of the {n_samples} rows once, and "
-                "leave two rows for every model",
-                "pass an integer, or a splitter such as KFold or PredefinedSplit",
-            )
-        return folds
-
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
         self.model_._check_loaded(make_row)
         if isinstance(self.model_, KernelPCA):
-            self._residual.check_shapes(self.n_features_in_)
+            number = len(self._residual.components)
+            self._residual.check_shapes(number, self.n_features_in_)
         else:
             span = self._scorer.span
             check_shapes((span.rows, (len(span), self.n_features_in_)))
@@ -589,10 +565,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 "calibration", self.calibration, "has no effect beside a splitter",
                 "leave it out, or pass an integer as cv",
             )  # fmt: skip
-        self._kernel_pca(0)._check_parameters()
-        IncrementalKernelPCA(
-            forgetting=self.forgetting, max_basis_rows=self.max_basis_rows
-        )._check_parameters()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,38 +9,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from ikpca.errors import (
-    DivergenceWarning,
-    InvalidInput,
-    check_choice,
-    invalid_parameter,
-    is_auto,
-)
-from ikpca.estimators.base import atomic, warn
+from ikpca.errors import Choice, invalid_parameter
+from ikpca.estimators.base import atomic
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     centered_kernel,
-    check_diagonal,
     check_values,
     draw_seed,
+    finite_values,
     resolve_gamma,
-    single_thread,
 )
-from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel
-from ikpca.solvers import KHA
+from ikpca.solvers import KHA, Gain
 from ikpca.solvers.problem import check_exponents
-from ikpca.solvers.rayleigh_ritz import deterministic_signs
-from ikpca.streams import START_NAMES, OnlineSettings, OnlineStart, OnlineState, learn_stream
+from ikpca.streams import OnlineState, random_points
 from ikpca.subspace import Subspace
 
-#: h_i λ_i/l at t = 0, divided by 20, for init="rows" and for points.
-_STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0
+#: h_i λ_i/l at t = 0 of automatic gains, after kernel PCA of the first rows and for points.
+_STEP_FROM_ROWS, _STEP_FROM_POINTS = 0.1, 0.35
 #: Number of patterns over which the gain stays near its initial value.
 _HORIZON = 20
-#: Rows of ``fit`` between interrupts.
-_STRIP = 1024
+#: First rows from which the components start.
+_MIN_ROWS, _ROWS_PER_COMPONENT = 64, 4
 
 
 class OnlineKernelPCA(StreamTransformer):
@@ -67,15 +58,14 @@ class OnlineKernelPCA(StreamTransformer):
     rule : {"kha/et"} or KHA, default="kha/et"
         Learning rule, with a gain that needs no tuning: proportional to 1/(eigenvalue · time), with
         the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
-        other settings. ``gain``: a number is Kim's constant η of ``KHA("kha")``, which tracks
-        changes but does not converge; objects from :mod:`ikpca.gains` are the other gains of the
-        papers, with running means of λ and τ = 20 unless ``InverseTime`` sets it, except
-        meta-descent. ``init``: "rows" (the default) is kernel PCA of the first rows; "random" is
-        one point per component, drawn with the mean and spread of the first rows, as in the paper;
-        "covering" is combinations of points that cover the ball of the first rows, for narrow
-        kernels (figures 6 and 7); an array of shape (n_components, n_features) holds the points.
-        ``rayleigh_ritz``: if True, the fitted attributes hold orthonormal, ordered components,
-        unlike in the paper; learning is not affected.
+        other settings: ``KHA("kha", gain=0.05)`` is Kim's constant gain η, which tracks changes but
+        does not converge, and ``KHA("kha/t", gain=0.05)`` a gain that decays as 20/(t + 20).
+        ``init``: "rows" (the default) is kernel PCA of the first rows; "random" is one point per
+        component, drawn with the mean and spread of the first rows, as in the paper; an array holds
+        the points, one per component, or more, of which the components are random combinations
+        (for narrow kernels, points that cover the data as in figure 7). ``rayleigh_ritz``: if True,
+        the fitted attributes hold orthonormal, ordered components, unlike in the paper; learning is
+        not affected.
     forgetting : float, default=1.0
         f in (0, 1]: every row multiplies the weights of earlier rows in the mean and in λ by f²,
         and the time of the gain is bounded by the memory of 1/(1 − f²) rows.
@@ -111,8 +101,8 @@ class OnlineKernelPCA(StreamTransformer):
     mean_ : ndarray of shape (n_features,)
         Unweighted mean of the rows in input space.
     novelty_ : ndarray of shape (n_rows,)
-        ``reconstruction_error`` of every row of the last batch before the update; k(x, x) for the
-        first row of a stream.
+        ``reconstruction_error`` of every row of the last batch before the update; NaN for the first
+        rows of a stream, from which the components start.
     drift_ : float
         Largest Page–Hinkley test statistic of the last batch divided by its threshold; values ≥ 1
         signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
@@ -131,11 +121,6 @@ class OnlineKernelPCA(StreamTransformer):
     --------
     IncrementalKernelPCA : Streams in bounded memory.
     HebbianPCA : The same learning rule on explicit features.
-
-    Notes
-    -----
-    The signs of components do not change in a stream; ``fit`` makes the largest projection
-    positive.
 
     References
     ----------
@@ -190,10 +175,10 @@ class OnlineKernelPCA(StreamTransformer):
         self.verbose = verbose
 
     _kernel: Kernel
-    _initial: OnlineStart
-    _state: OnlineState | None
-    #: First rows, stored until the initialization is complete.
-    _kept: Floats
+    _seed: int
+    _state: OnlineState
+    #: First rows, until there are enough for the initialization.
+    _first_rows: Floats
     _signal: DriftSignal
 
     @atomic
@@ -209,25 +194,8 @@ class OnlineKernelPCA(StreamTransformer):
         -------
         self
         """
-        self._check_parameters()
-        rows = self._validate_batch(X, reset=True)
-        self._start(rows)
-        check_diagonal(self._kernel, rows)
-        novelties, halvings = list[Floats](), list[int]()
-
-        def step(number: int) -> None:
-            part = rows[number * _STRIP : (number + 1) * _STRIP]
-            halvings.append(self._learn(part))
-            novelties.append(self.novelty_)
-
-        self._fit_stream(-(-len(rows) // _STRIP), step)
-        with single_thread():
-            signs = deterministic_signs(self._subspace.project(rows).T)
-        assert self._state is not None
-        self._set_state(self._state.flip_signs(signs.astype(np.float64)))
-        self._detect_drift(DriftSignal(), np.concatenate(novelties))
-        self._report(sum(halvings))
-        return self
+        self.__dict__.pop("_state", None)
+        return self.partial_fit(X)
 
     @atomic
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -244,57 +212,92 @@ class OnlineKernelPCA(StreamTransformer):
         -------
         self
         """
-        self._check_parameters()
-        is_first = not hasattr(self, "_state")
-        rows = self._validate_batch(X, reset=is_first)
-        if is_first:
+        self._check_stream_parameters()
+        self._check_rule()
+        first = not hasattr(self, "_state")
+        rows = validate_data(self, X, reset=first, dtype=FLOAT_DTYPES, ensure_all_finite=False)
+        check_values(rows, 0 if first else self.n_samples_seen_)
+        if first:
             self._start(rows)
-        check_diagonal(self._kernel, rows)
-        if self._initial.n_components != self.n_components:
+        elif self._state.n_components != self.n_components:
             raise invalid_parameter(
                 "n_components",
                 self.n_components,
-                f"the stream has {self._initial.n_components} components",
+                f"the stream has {self._state.n_components} components",
                 "reset it, or start again with fit",
             )
+        finite_values(lambda: self._kernel.diagonal(rows))
+        rows = rows.astype(self._first_rows.dtype, copy=False)
+        check_exponents(self._kernel, rows, None if first else self.mean_)
         with learning():
-            halvings = self._learn(rows)
-        self._report(halvings)
+            novelty = self._learn(rows)
+        self._set_components()
+        self._signal = self._detect_drift(self._signal, novelty)
+        if self.verbose:
+            sys.stderr.write(
+                f"online KPCA: {self.n_samples_seen_} samples, "
+                f"novelty {self.novelty_.mean():.3g}, drift {self.drift_:.2f}\n"
+            )
         return self
 
     def _start(self, rows: Floats) -> None:
-        """Set the stream before its first row, and the parameters that depend on the rows."""
-        seed = draw_seed(self.random_state)
-        self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, seed)
+        """Reset the stream, and set the parameters that depend on the first batch."""
+        self._seed = draw_seed(self.random_state)
+        self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, self._seed)
         # The origin must not depend on the batch.
         self._kernel = centered_kernel(self._make_kernel(self.gamma_), rows[:1])
         self._check_preimage_of(self._kernel)
-        number = int(self.n_components)
-        points = self._solver.initial_array((number, rows.shape[1]))
-        self._initial = OnlineStart(self._init if points is None else points, number, seed)
-        self._state, self._kept, self._signal = None, rows[:0], DriftSignal()
+        self._first_rows, self._signal = rows[:0].copy(), DriftSignal()
         self.n_samples_seen_, self.mean_ = 0, np.zeros(rows.shape[1])
 
-    def _learn(self, rows: Floats) -> int:
-        """Learn valid rows; return the number of times that the gains were halved."""
-        rows = rows.astype(self._kept.dtype, copy=False)
-        seen = self.n_samples_seen_
-        check_exponents(self._kernel, rows, self.mean_ if seen else None)
-        state, self._kept, novelty, halvings = learn_stream(
-            self._initial, self._state, self._kept, rows, self._settings
-        )
-        if not np.isfinite(state.lengths).all():
-            raise InvalidInput(NOT_FINITE)
+    def _learn(self, rows: Floats) -> Floats:
+        """Learn valid rows, and return their novelty."""
+        seen, named = self.n_samples_seen_, isinstance(self._rule.init, str)
         self.n_samples_seen_ = seen + len(rows)
         total = seen * self.mean_ + rows.sum(axis=0, dtype=np.float64)
         self.mean_ = total / self.n_samples_seen_
-        self._set_state(state)
-        self._signal = self._detect_drift(self._signal, novelty)
-        return halvings
+        size = max(_MIN_ROWS, _ROWS_PER_COMPONENT * int(self.n_components)) if named else 1
+        first, rows = np.split(rows, [max(size - seen, 0)])
+        if len(first):
+            self._first_rows = np.vstack([self._first_rows, first])
+            self._state = self._initial_state(self._first_rows)
+        if self.n_samples_seen_ >= size:
+            self._first_rows = self._first_rows[:0].copy()
+        self._state, novelty = self._advance(self._state, rows)
+        return np.append(np.full(len(first), np.nan), novelty)
 
-    def _set_state(self, state: OnlineState) -> None:
-        self._state = state
-        subspace, variances = state.subspace(self._kernel, ritz=self._solver.rayleigh_ritz)
+    def _initial_state(self, rows: Floats) -> OnlineState:
+        """Return the state after these rows, the first of the stream."""
+        rule, number = self._rule, int(self.n_components)
+        points = random_points(rows, number, self._seed)
+        if isinstance(rule.init, str) and rule.init != "random":
+            return OnlineState.from_rows(self._kernel, rows, points)
+        if not isinstance(rule.init, str):
+            is_matrix = isinstance(rule.init, np.ndarray) and rule.init.ndim == 2
+            n_points = max(number, len(rule.init)) if is_matrix else number
+            points = np.asarray(rule.initial_array((n_points, rows.shape[1])), rows.dtype)
+        weights: Floats = np.eye(number)
+        if len(points) > number:
+            rng = np.random.default_rng([self._seed, 4])
+            weights = rng.normal(size=(number, len(points)))
+        return self._advance(OnlineState.from_points(self._kernel, points, weights), rows)[0]
+
+    def _advance(self, state: OnlineState, rows: Floats) -> tuple[OnlineState, Floats]:
+        """Return the state after rows, and their novelty."""
+        rule = self._rule
+        from_rows = isinstance(rule.init, str) and rule.init != "random"
+        schedule = rule.stream_gain(_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS)
+
+        def gain(times: Floats) -> Floats:
+            # The state divides automatic gains by the eigenvalues.
+            return np.full(len(times), schedule.gains(times, _HORIZON, np.ones(1))[:, 0])
+
+        return state.learn(self._kernel, rows, gain, automatic=rule.automatic, memory=self._memory)
+
+    def _set_components(self) -> None:
+        """Set the fitted attributes from the state."""
+        state, ritz = self._state, self._rule.rayleigh_ritz
+        subspace, variances = state.subspace(self._kernel, ritz=ritz)
         dtype = subspace.components.dtype
         n = min(self.n_samples_seen_, self._memory)
         scale = np.ones_like(variances)
@@ -307,32 +310,13 @@ class OnlineKernelPCA(StreamTransformer):
         self.basis_ = subspace.basis
         self.coefficients_ = subspace.components
         self.mean_coefficients_ = subspace.mean
-        self.memory_usage_ = state.nbytes + self._kept.nbytes + subspace.components.nbytes
+        self.memory_usage_ = state.nbytes + self._first_rows.nbytes + subspace.components.nbytes
         self._subspace: Subspace = subspace
         self._scale = scale.astype(dtype)
 
     @property
-    def _solver(self) -> KHA:
-        if isinstance(self.rule, KHA):
-            return self.rule
-        check_choice("rule", self.rule, ("kha/et",))
-        return KHA(self.rule)
-
-    @property
-    def _init(self) -> str | Floats:
-        return "rows" if is_auto(self._solver.init) else self._solver.init
-
-    @property
-    def _settings(self) -> OnlineSettings:
-        """Gain and memory."""
-        from_rows = isinstance(self._init, str) and self._init == "rows"
-        return OnlineSettings(
-            kernel=self._kernel,
-            gain=self._solver.stream_gain(_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS),
-            is_capped=self._solver.automatic,
-            horizon=_HORIZON,
-            memory=self._memory,
-        )
+    def _rule(self) -> KHA:
+        return self.rule if isinstance(self.rule, KHA) else KHA(self.rule)
 
     @property
     def _memory(self) -> float:
@@ -340,29 +324,16 @@ class OnlineKernelPCA(StreamTransformer):
         lost = 1 - float(self.forgetting) ** 2
         return 1 / lost if lost > 0 else np.inf
 
-    def _validate_batch(self, X: ArrayLike, *, reset: bool) -> Floats:
-        rows = validate_data(self, X, reset=reset, dtype=FLOAT_DTYPES, ensure_all_finite=False)
-        check_values(rows, 0 if reset else self.n_samples_seen_)
-        return rows
-
-    def _check_parameters(self) -> None:
-        self._check_stream_parameters()
-        solver = self._solver
-        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock", "change_tol"))
-        if solver.has_companion:
+    def _check_rule(self) -> None:
+        if not isinstance(self.rule, KHA):
+            Choice(("kha/et",)).check("rule", self.rule)
+        rule = self._rule
+        rule.check_options(("auto", "rows", "random"), ("backoff", "clock"))
+        methods = ("kha/et",) if rule.automatic else ("kha", "kha/t")
+        if rule.method not in methods or isinstance(rule.gain, Gain):
             raise invalid_parameter(
-                "rule", self.rule, "meta-descent is not a rule of streams", "pass KHA('kha/et')"
-            )
-
-    def _report(self, halvings: int) -> None:
-        if self.verbose:
-            sys.stderr.write(
-                f"online KPCA: {self.n_samples_seen_} samples, "
-                f"novelty {self.novelty_.mean():.3g}, drift {self.drift_:.2f}\n"
-            )
-        if halvings and not self._solver.automatic:
-            warn(
-                f"gain={self._solver.gain!r} was too large: it was halved {halvings} times to "
-                "prevent divergence; pass gain='auto' or a smaller number.",
-                DivergenceWarning,
+                "rule",
+                self.rule,
+                "is not a rule of streams",
+                "pass 'kha/et', KHA('kha', gain=0.05) or KHA('kha/t', gain=0.05)",
             )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.random import RandomState
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import Tags
@@ -25,16 +25,16 @@ from ikpca.estimators.validation import (
     KernelLike,
     RandomStateLike,
     RowsLike,
+    draw_seed,
     gamma_beside,
     is_named,
-    random_generator,
     single_thread,
 )
 from ikpca.gram import GramSource, multiply
 from ikpca.gram.resources import SERIAL, Workers
 from ikpca.gram.sources import WrappedSource
-from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import Solver
+from ikpca.kernels import Floats, Indices, Kernel, Rows
+from ikpca.solvers import Problem, Solver
 
 _COUNT = Number("must be a positive integer", "pass 10", low=1, integer=True)
 _RULES: ParameterRules = {
@@ -157,71 +157,62 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self
         """
         rows: Rows = X if hasattr(X, "shape") else np.asarray(X)
-        self._check(rows)
-        rng = random_generator(self.random_state)
-        pca = self._kernel_pca(rng)
-        if self.normalize is None:
-            self.embedding_, self.eigenvalues_ = pca.fit_transform(rows), pca.eigenvalues_
-        else:
-            self._embed(pca, rows)
+        check_parameters(self, _RULES)
+        if len(rows.shape) == 2 and self.n_clusters > rows.shape[0]:
+            rule = f"there are only {rows.shape[0]} samples"
+            raise invalid_parameter("n_clusters", self.n_clusters, rule, "pass a smaller number")
+        number = int(self.n_clusters if self.n_components is None else self.n_components)
+        seed = draw_seed(self.random_state)
+        # The first vector of the normalized matrix is known.
+        pca = KernelPCA(number) if self.normalize is None else NormalizedPCA(max(1, number - 1))
+        pca.set_params(
+            gamma=gamma_beside(self.kernel, self.gamma),
+            **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
+            copy_X=False,
+            random_state=seed,
+        )
+        self.embedding_, self.eigenvalues_ = pca.fit_transform(rows), pca.eigenvalues_
+        if isinstance(pca, NormalizedPCA):
+            vectors = pca.eigenvectors_of(self.embedding_)[:, :number]
+            # The first vector has no zeros, so no row is zero. Its eigenvalue is 1.
+            self.embedding_ = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+            ones = np.ones(1, dtype=self.eigenvalues_.dtype)
+            self.eigenvalues_ = np.append(ones, self.eigenvalues_)[:number]
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
         if hasattr(pca, "feature_names_in_"):
             self.feature_names_in_ = pca.feature_names_in_
-        self._cluster(rng)
-        return self
-
-    def _embed(self, pca: KernelPCA, rows: Rows) -> None:
-        """Set unit rows of the leading eigenvectors of the normalized matrix."""
-        grams: list[NormalizedGram] = []
-
-        def normalize(source: GramSource, workers: Workers) -> GramSource:
-            grams.append(NormalizedGram(source, workers))
-            return grams[-1]
-
-        projections = pca._fit_transform(rows, normalize)
-        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
-        units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
-        first = grams[-1].first.astype(units.dtype)
-        vectors = np.column_stack([first, grams[-1].reflect(units)])[:, : self._n_vectors]
-        # The first vector has no zeros, so no row is zero. Its eigenvalue is 1.
-        self.embedding_ = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        eigenvalues = np.append(np.ones(1, dtype=pca.eigenvalues_.dtype), pca.eigenvalues_)
-        self.eigenvalues_ = eigenvalues[: self._n_vectors]
-
-    def _check(self, X: Rows) -> None:
-        check_parameters(self, _RULES)
-        if len(X.shape) == 2 and self.n_clusters > X.shape[0]:
-            rule = f"there are only {X.shape[0]} samples"
-            raise invalid_parameter("n_clusters", self.n_clusters, rule, "pass a smaller number")
-
-    def _kernel_pca(self, rng: RandomState) -> KernelPCA:
-        """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
-        n_computed = self._n_vectors if self.normalize is None else self._n_vectors - 1
-        return KernelPCA(
-            max(1, n_computed),
-            gamma=gamma_beside(self.kernel, self.gamma),
-            **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
-            copy_X=False,
-            random_state=int(rng.randint(np.iinfo(np.int32).max)),
-        )
-
-    @property
-    def _n_vectors(self) -> int:
-        return int(self.n_clusters if self.n_components is None else self.n_components)
-
-    def _cluster(self, rng: RandomState) -> None:
-        means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
+        means = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed)
         # The last bits of the centers depend on the number of threads.
         with single_thread():
             self.labels_ = means.fit_predict(self.embedding_)
         self.cluster_centers_ = means.cluster_centers_
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_named(self.kernel, "precomputed")
         return tags
+
+
+class NormalizedPCA(KernelPCA):
+    """Eigenvectors of the normalized kernel matrix but the first, by kernel PCA."""
+
+    _gram: NormalizedGram
+
+    def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
+        def normalize(source: GramSource, workers: Workers) -> GramSource:
+            self._gram = NormalizedGram(source, workers)
+            return self._gram
+
+        return replace(super()._problem(kernel, X, seed, start), transform=normalize)
+
+    def eigenvectors_of(self, projections: Floats) -> Floats:
+        """Return the first eigenvector, and those of the projections, as columns of length 1."""
+        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
+        units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
+        return np.column_stack([self._gram.first.astype(units.dtype), self._gram.reflect(units)])
 
 
 class NormalizedGram(WrappedSource):

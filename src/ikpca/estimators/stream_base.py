@@ -10,12 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ikpca.errors import FLAG, check_number, invalid_parameter
+from ikpca.errors import FLAG, Number, ParameterRules, check_parameters, invalid_parameter
 from ikpca.estimators.base import FitInterrupted, KernelTransformer
 from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
 from ikpca.solvers.base import plain_interrupts
 
+_RULES: ParameterRules = {
+    "n_components": Number("must be a positive integer", "pass an integer such as 10", low=1,
+                           integer=True),
+    "forgetting": Number("must lie in (0, 1]", "pass 1.0 to forget nothing", low=0, high=1,
+                         open_low=True),
+    "drift_threshold": Number("must be positive", "pass 25.0", low=0, open_low=True),
+    "drift_delta": Number("must not be negative", "pass 0.5", low=0),
+    "whiten": FLAG,
+}  # fmt: skip
 _FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 #: Number of errors before the first signal, and the window of the running mean.
 _WARM_UP, _MEMORY = 100, 1000
@@ -150,17 +159,9 @@ class StreamTransformer(KernelTransformer):
                 "a stream needs kernel values of future rows",
                 "pass rows and a kernel, or use KernelPCA for a kernel matrix",
             )
-        check_number("n_components", self.n_components, "must be a positive integer",
-                     "pass an integer such as 10", low=1, integer=True)  # fmt: skip
         self._check_kernel_parameters()
         self._check_preimage("ridge")
-        check_number("forgetting", self.forgetting, "must lie in (0, 1]",
-                     "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
-        check_number("drift_threshold", self.drift_threshold, "must be positive", "pass 25.0",
-                     low=0, open_low=True)  # fmt: skip
-        check_number("drift_delta", self.drift_delta, "must not be negative", "pass 0.5",
-                     low=0)  # fmt: skip
-        FLAG.check("whiten", self.whiten)
+        check_parameters(self, _RULES)
         self._check_runtime_parameters()
 
     def _detect_drift(self, signal: DriftSignal, novelty: Floats) -> DriftSignal:

@@ -10,30 +10,25 @@ from os import PathLike as OsPath
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from joblib import cpu_count
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
-from ikpca.errors import (
-    InvalidInput,
-    OutOfMemory,
-    check_choice,
-    check_number,
-    invalid_parameter,
-)
+from ikpca.errors import Choice, InvalidInput, Number, OutOfMemory, invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.gram.resources import THREAD_POOLS, limit_blas, release_pages
+from ikpca.gram.resources import THREAD_POOLS, release_pages, single_threaded_blas
+from ikpca.gram.sources import TILE
 from ikpca.kernels import (
     Cosine,
     Floats,
     Gaussian,
-    Indices,
     Kernel,
     Laplacian,
     Linear,
@@ -75,10 +70,10 @@ _MEDIAN_ROWS = 1000
 _MAX_LISTED_ROWS = 5
 
 
-def random_generator(random_state: object) -> np.random.RandomState:
-    """Return the generator of ``random_state``; raise an error if it is not a seed."""
+def draw_seed(random_state: object) -> int:
+    """Draw an integer seed from ``random_state``; raise an error if it is not a seed."""
     try:
-        return check_random_state(random_state)
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError:
         raise invalid_parameter(
             "random_state",
@@ -86,11 +81,6 @@ def random_generator(random_state: object) -> np.random.RandomState:
             "must be an integer from 0 to 2³² − 1, a RandomState or None",
             "pass 0",
         ) from None
-
-
-def draw_seed(random_state: object) -> int:
-    """Draw an integer seed from ``random_state``."""
-    return int(random_generator(random_state).randint(np.iinfo(np.int32).max))
 
 
 def is_named(value: object, *names: str) -> bool:
@@ -111,7 +101,7 @@ def gamma_beside(kernel: KernelLike, gamma: GammaLike) -> GammaLike:
 def check_gamma(gamma: GammaLike, kernel: KernelLike) -> None:
     """Raise an error unless ``gamma`` is a number, None, or a name that the kernel supports."""
     if isinstance(gamma, str):
-        check_choice("gamma", gamma, ("scale", "median"))
+        Choice(("scale", "median")).check("gamma", gamma)
         if gamma == "median" and kernel not in _RADIAL_NAMES:
             raise invalid_parameter(
                 "gamma",
@@ -120,8 +110,8 @@ def check_gamma(gamma: GammaLike, kernel: KernelLike) -> None:
                 "pass a number or 'scale'",
             )
     elif gamma is not None:
-        check_number(
-            "gamma", gamma, "must not be negative", "pass None, 'scale' or 'median'", low=0
+        Number("must not be negative", "pass None, 'scale' or 'median'", low=0).check(
+            "gamma", gamma
         )
 
 
@@ -176,18 +166,17 @@ def resolve_gamma(gamma: GammaLike, X: Rows, kernel: KernelLike, seed: int) -> f
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    value = _gamma_scale(X) if gamma == "scale" else _gamma_median(X, kernel, seed)
+    if gamma == "scale":
+        variance = _variance(X)
+        value = 1 / (X.shape[1] * variance) if variance > 0 else np.inf
+    else:
+        value = _gamma_median(X, kernel, seed)
     if not np.isfinite(value):
         reason = "all rows are equal" if gamma == "scale" else "the median distance of rows is 0"
         raise invalid_parameter(
             "gamma", gamma, f"is undefined: {reason}", "pass a number, or more rows"
         )
     return value
-
-
-def _gamma_scale(X: Rows) -> float:
-    variance = _variance(X)
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
 
 
 def _variance(X: Rows) -> float:
@@ -241,38 +230,44 @@ def is_lazy(X: RowsLike) -> bool:
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
 
 
-def validate_rows(model: BaseEstimator, X: RowsLike, *, accept_sparse: str | bool = False) -> Rows:
-    """Return rows for a fitted model as float32 or float64; rows on disk are not loaded."""
-    if is_lazy(X):
-        return validate_lazy_rows(model, X, reset=False)
-    return validate_data(model, X, dtype=FLOAT_DTYPES, reset=False, accept_sparse=accept_sparse)
+def validate_rows(
+    model: BaseEstimator,
+    X: Rows,
+    *,
+    reset: bool = False,
+    accept_sparse: str | bool = False,
+    copy: bool = False,
+    min_samples: int = 1,
+) -> Rows:
+    """Return rows as float32 or float64; those on disk are checked by tiles and not loaded.
 
-
-def validate_lazy_rows(
-    model: BaseEstimator, X: Rows, *, reset: bool, min_samples: int = 1
-) -> LazyRows:
-    """Apply the checks of ``validate_data``, one tile of rows at a time."""
-    if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
+    With ``reset``, number and names of the features are set in the model, otherwise compared.
+    """
+    if not (is_lazy(X) or (reset and isinstance(X, np.memmap))):
+        return validate_data(
+            model,
+            X,
+            reset=reset,
+            accept_sparse=accept_sparse,
+            dtype=FLOAT_DTYPES,
+            copy=copy,
+            ensure_min_samples=min_samples,
+        )
+    if len(X.shape) != 2 or not X.shape[1] or np.dtype(X.dtype) not in FLOAT_DTYPES:
         raise InvalidInput(
             f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
-            "two-dimensional float32 and float64 are read in place; convert it."
+            "two-dimensional float32 and float64 with features are read in place; convert it, or "
+            "pass X[:] to load it."
         )
     if X.shape[0] < min_samples:
         raise InvalidInput(
             f"X has {X.shape[0]} sample(s): at least {min_samples} must be given; pass more rows."
         )
-    rows = X if isinstance(X, LazyRows) else LazyRows(X)
-    check_tiles_finite(rows)
+    rows = X if isinstance(X, LazyRows | np.memmap) else LazyRows(X)
+    check_finite(rows)
     # Number and names of the features.
     validate_data(model, rows, reset=reset, skip_check_array=True)
     return rows
-
-
-def check_tiles_finite(X: Rows) -> None:
-    """Raise an error for values that are not finite, one tile of rows at a time."""
-    for part in tile_slices(X.shape[0]):
-        assert_all_finite(X[part], input_name="X")
-        release_pages(X)
 
 
 @contextmanager
@@ -292,23 +287,29 @@ def check_overflow(X: Rows, *, first: bool = True) -> None:
 
     Also reject all rows of a fit, or the first batch of a stream, if their squares underflow.
     """
-    limit = float(np.sqrt(np.finfo(X.dtype).max))
-    overall = 0.0
+    limits, largest, row = np.finfo(X.dtype), 0.0, 0
     for strip in tile_slices(X.shape[0]):
-        largest = _max_magnitude(X[strip])
+        part = X[strip]
+        values = part.data if sparse.issparse(part) else part
+        # Without a temporary array of magnitudes.
+        magnitude = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+        if magnitude > largest:
+            largest, row = magnitude, strip.start
         release_pages(X)
-        overall = max(overall, largest)
-        # Compared by division, as the product itself may overflow.
-        if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
-            row = strip.start + int(_row_magnitudes(X[strip]).argmax())
-            raise InvalidInput(
-                f"X has values as large as {largest:.3g}, in row {row} (counted from 0): sums of "
-                f"their products overflow {X.dtype}; scale X, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
-    if first and 0 < overall < _min_magnitude(X.dtype):
+    # Compared by division, as the product itself may overflow.
+    if largest > 0 and largest > float(np.sqrt(limits.max)) / (X.shape[0] * X.shape[1] * largest):
+        part = X[row : row + TILE]
+        magnitudes = abs(part).max(axis=1)
+        row += int((magnitudes.toarray() if sparse.issparse(part) else magnitudes).argmax())
         raise InvalidInput(
-            f"X has no value larger than {overall:.3g}: squares of such values underflow in "
+            f"X has values as large as {largest:.3g}, in row {row} (counted from 0): sums of their "
+            f"products overflow {X.dtype}; scale X, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+    # The smallest magnitude whose square has full precision.
+    if first and 0 < largest < float(np.sqrt(limits.tiny / limits.eps)):
+        raise InvalidInput(
+            f"X has no value larger than {largest:.3g}: squares of such values underflow in "
             f"{X.dtype}; scale X, for example with sklearn.preprocessing.StandardScaler."
         )
 
@@ -327,73 +328,28 @@ def finite_values(compute: Callable[[], Floats]) -> Floats:
     return values
 
 
-def _min_magnitude(dtype: np.dtype[Any]) -> float:
-    """Return the smallest magnitude whose square has full precision."""
-    limits = np.finfo(dtype)
-    return float(np.sqrt(limits.tiny / limits.eps))
-
-
-def _max_magnitude(part: Rows) -> float:
-    values = part.data if sparse.issparse(part) else part
-    # Without a temporary array of magnitudes.
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-
-
-def _row_magnitudes(part: Rows) -> Floats:
-    largest = abs(part).max(axis=1)
-    return largest.toarray().ravel() if sparse.issparse(largest) else largest
-
-
-class SlicedRows:
-    """Rows that are loaded by slices."""
-
-    def __init__(self, X: Rows) -> None:
-        self.base = X
-        self.shape = tuple(X.shape)
-        self.dtype = np.dtype(X.dtype)
-
-    def __getitem__(self, rows: slice | Indices) -> Floats:
-        return load_rows(self.base[rows])
-
-
-def reads_in_slices(X: RowsLike) -> bool:
-    """Return True for memory maps and array-likes on disk, which are never loaded completely."""
-    if isinstance(X, np.memmap):
-        return True
-    table = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
-    return table and not isinstance(X, np.ndarray) and not sparse.issparse(X)
-
-
-def check_finite(X: Rows, seen: int) -> None:
-    """Reject NaN and infinity; report the rows by their index in the batch and in the stream."""
-    # Cheap test first: unless it overflows, a sum is finite if all of its terms are.
+def check_finite(X: Rows, seen: int = 0) -> None:
+    """Reject NaN and infinity; report rows by their index in X and, after others, in the stream."""
+    bad: list[int] = []
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):
-            return
-    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
-    if not len(bad):
+        for strip in tile_slices(X.shape[0]):
+            part = X[strip]
+            # Cheap test first: unless it overflows, a sum is finite if all of its terms are.
+            if not np.isfinite(part.sum(dtype=np.float64)):
+                bad.extend(strip.start + np.flatnonzero(~np.isfinite(part).all(axis=1)))
+            release_pages(X)
+    if not bad:
         return
-    more = f" and {len(bad) - _MAX_LISTED_ROWS} more" if len(bad) > _MAX_LISTED_ROWS else ""
-    listed = ", ".join(map(str, bad[:_MAX_LISTED_ROWS]))
-    in_stream = ", ".join(map(str, bad[:_MAX_LISTED_ROWS] + seen))
+    listed = bad[:_MAX_LISTED_ROWS]
+    more = f" and {len(bad) - len(listed)} more" if len(bad) > len(listed) else ""
+    rows = ", ".join(map(str, listed)) + more
+    if seen:
+        in_stream = ", ".join(str(seen + row) for row in listed)
+        rows += f" (rows {in_stream}{more} of the stream)"
     raise InvalidInput(
-        f"X contains NaN or infinity in rows {listed}{more} (rows {in_stream}{more} of the stream, "
-        "both counted from 0): every value must be a finite number; leave these rows out or "
-        "impute them. The model is unchanged."
+        f"X contains NaN or infinity in rows {rows}, counted from 0: every value must be a finite "
+        "number; leave these rows out or impute them. The model is unchanged."
     )
-
-
-def check_diagonal(kernel: Kernel, X: Rows) -> None:
-    """Reject rows whose k(x, x) is not finite; report their indices."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        bad = np.flatnonzero(~np.isfinite(kernel.diagonal(X)))
-    if len(bad):
-        listed = ", ".join(map(str, bad[:_MAX_LISTED_ROWS]))
-        raise InvalidInput(
-            f"k(x, x) is NaN or infinite for {len(bad)} rows, the first of them {listed} (counted "
-            "from 0): every kernel value must be a finite number; scale the rows. The model is "
-            "unchanged."
-        )
 
 
 def check_values(X: Rows, seen: int) -> None:
@@ -415,31 +371,17 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     return weights
 
 
-def load_rows(rows: ArrayLike) -> Floats:
-    """Return rows of an array-like as an array of float32 or float64."""
-    return check_array(np.asarray(rows), dtype=FLOAT_DTYPES, ensure_all_finite=False)
-
-
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for tiles; None uses as many as BLAS."""
-    return _blas_threads() if n_jobs is None else _effective_n_jobs(n_jobs)
+    """Return the number of threads for tiles; None uses as many as BLAS, and −1 all cores."""
+    if n_jobs is None:
+        pools = (pool for pool in THREAD_POOLS.info() if pool["user_api"] == "blas")
+        return max((pool["num_threads"] for pool in pools), default=1)
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
     # Limits of OpenMP are those of the calling thread.
-    with limit_blas(1), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
+    with single_threaded_blas(), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
         yield
-
-
-def _effective_n_jobs(n_jobs: int) -> int:
-    """Return the number of threads; −1 means all cores, −2 all but one, and so on."""
-    from joblib import cpu_count
-
-    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
-
-
-def _blas_threads() -> int:
-    counts = [pool["num_threads"] for pool in THREAD_POOLS.info() if pool["user_api"] == "blas"]
-    return max(counts, default=1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self
 
 import numpy as np
 
@@ -63,8 +62,6 @@ class CenteredGram:
         self.n_samples, self.dtype = source.n_samples, source.dtype
         self.centering = means.centering
         self.squared_norm_estimate = means.squared_norm
-        self._buffer = self._other_buffer = np.empty((0, source.n_samples), dtype=source.dtype)
-        self._reading: Callable[[], CenteredStrip] | None = None
 
     @property
     def means(self) -> GramMeans:
@@ -92,58 +89,47 @@ class CenteredGram:
         """True if κ exceeds its rounding error."""
         return self.mean_diagonal > self.rounding
 
-    def strip(self, indices: Indices, extra_rows: int = 0) -> CenteredStrip:
-        """Return K'[indices, :] with workspace for ``extra_rows`` rows to update.
-
-        Its memory is reused by the second call after this one.
-        """
+    def strip(self, indices: Indices, memory: Floats | None = None) -> CenteredStrip:
+        """Return K'[indices, :]; ``memory`` is used for it if it is given."""
         n_rows = len(indices)
-        stacked = self._next_buffer(n_rows + 2 + extra_rows)
+        if memory is None:
+            memory = np.empty((n_rows + 2, self.n_samples), dtype=self.dtype)
+        stacked = memory[: n_rows + 2]
 
         def fill(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
         self._workers.each(fill, tile_slices(self.n_samples, self._source.strip_width))
-        return self._centered_strip(stacked, indices)
-
-    def prefetch_strip(self, indices: Indices, extra_rows: int = 0) -> Callable[[], CenteredStrip]:
-        """Start reading a strip in another thread if K is stored; return a function for the result.
-
-        If K is computed, the strip is computed by all threads when the function is called.
-        """
-        everything = slice(0, self.n_samples)
-        if self._source.strip_width < self.n_samples or self._workers.n_threads == 1:
-            return partial(self.strip, indices, extra_rows)
-        stacked = self._next_buffer(len(indices) + 2 + extra_rows)
-
-        def read() -> CenteredStrip:
-            self._source.fill(indices, everything, stacked[: len(indices)])
-            return self._centered_strip(stacked, indices).cache_columns(indices)
-
-        self._reading = self._workers.submit(read)
-        return self._reading
-
-    def _centered_strip(self, stacked: Floats, indices: Indices) -> CenteredStrip:
-        n_rows = len(indices)
         stacked[n_rows] = self.centering.column_means
         stacked[n_rows + 1] = 1
         offsets = self._means.row_means[indices] - self.dtype.type(self.centering.grand_mean)
         return CenteredStrip(stacked, offsets, self._workers)
 
-    def _next_buffer(self, n_rows: int) -> Floats:
-        """Return one of two buffers in turn: allocating pages takes as long as filling them."""
-        if self._reading is not None:
-            # A strip of an undone pass may still be read into one of them.
-            self._reading()
-            self._reading = None
-        self._buffer, self._other_buffer = self._other_buffer, self._buffer
-        if len(self._buffer) < n_rows:
-            self._buffer = np.empty((n_rows, self.n_samples), dtype=self.dtype)
-        return self._buffer[:n_rows]
+    def strips(self, blocks: Sequence[Indices]) -> Iterator[tuple[CenteredStrip, Floats]]:
+        """Yield K'[P, :] and K'[P, P] of blocks P; a strip is valid until the next one.
+
+        If K is stored, another thread reads the next strip in the meantime. If it is computed, all
+        threads compute a strip. Two strips share memory in turn: allocating it takes as long as
+        filling it.
+        """
+        shape = (len(blocks[0]) + 2, self.n_samples)
+        memory = [np.empty(shape, dtype=self.dtype) for _ in range(2)]
+        is_stored = self._source.strip_width >= self.n_samples and self._workers.n_threads > 1
+
+        def read(number: int) -> tuple[CenteredStrip, Floats]:
+            strip = self.strip(blocks[number], memory[number % 2])
+            return strip, strip.columns(blocks[number])
+
+        following: Callable[[], tuple[CenteredStrip, Floats]] = partial(read, 0)
+        for number in range(1, len(blocks) + 1):
+            current, following = following(), partial(read, number)
+            if is_stored and number < len(blocks):
+                following = self._workers.submit(following)
+            yield current
 
     def rows(self, indices: Indices) -> Floats:
         """Return K'[indices, :]."""
-        return self.strip(indices).toarray()
+        return self.strip(indices).columns(np.arange(self.n_samples))
 
     def diagonal(self) -> Floats:
         """Return k'(x, x) for every sample."""
@@ -156,14 +142,14 @@ class CenteredGram:
 
 
 class CenteredStrip:
-    """Rows K'[P, :] of the centered matrix, with workspace to update RK'.
+    """Rows K'[P, :] of the centered matrix.
 
-    The rows are stored as K[P, :] stacked on the column means, a row of ones, and free rows for
-    RK', so that centering and the update of RK' take a single matrix product.
+    They are stored as K[P, :] stacked on the column means and a row of ones, so that products with
+    them and their centering are a single matrix product.
 
     Parameters
     ----------
-    stacked : ndarray of shape (m + 2 + extra_rows, l)
+    stacked : ndarray of shape (m + 2, l)
     row_offsets : ndarray of shape (m,)
         Row means less the grand mean.
     workers : Workers
@@ -174,51 +160,27 @@ class CenteredStrip:
         self._stacked = stacked
         self._row_offsets = row_offsets
         self._workers = workers
-        self._cached_columns: tuple[Indices, Floats] | None = None
-
-    def cache_columns(self, indices: Indices) -> Self:
-        """Cache K'[P, indices] for the next call of ``columns``."""
-        self._cached_columns = (indices, self.columns(indices))
-        return self
 
     def columns(self, indices: Indices) -> Floats:
         """Return K'[P, indices]."""
-        if self._cached_columns is not None and self._cached_columns[0] is indices:
-            return self._cached_columns[1]
-        columns = np.take(self._stacked[: len(self._row_offsets) + 1], indices, axis=1)
-        columns[:-1] -= columns[-1] + self._row_offsets[:, None]
-        return columns[:-1]
-
-    def toarray(self) -> Floats:
-        """Return K'[P, :]."""
-        n_rows = len(self._row_offsets)
-        return self._stacked[:n_rows] - self._stacked[n_rows] - self._row_offsets[:, None]
+        columns = np.take(self._stacked[:-1], indices, axis=1)
+        return columns[:-1] - (columns[-1] + self._row_offsets[:, None])
 
     def dot(self, V: Floats) -> Floats:
         """Return K'[P, :] V."""
-        n_rows = len(self._row_offsets)
-        product = self._stacked[: n_rows + 1] @ V
+        product = self._stacked[:-1] @ V
         return product[:-1] - product[-1] - np.outer(self._row_offsets, V.sum(axis=0))
 
     def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
-        """Return T RK' + C K'[P, :], computed as one matrix product per column tile.
-
-        Parameters
-        ----------
-        T : ndarray of shape (extra_rows, extra_rows)
-        products : ndarray of shape (extra_rows, l)
-            RK'.
-        C : ndarray of shape (extra_rows, m)
-        """
-        n_above = len(self._row_offsets) + 2
-        left = np.hstack([C, -C.sum(axis=1)[:, None], -(C @ self._row_offsets)[:, None], T])
+        """Return T RK' + C K'[P, :] for products RK'."""
+        left = np.hstack([C, -C.sum(axis=1)[:, None], -(C @ self._row_offsets)[:, None]])
         updated = np.empty_like(products)
 
         def update_tile(columns: slice) -> None:
-            self._stacked[n_above:, columns] = products[:, columns]
-            np.matmul(left, self._stacked[:, columns], out=updated[:, columns])
+            np.matmul(T, products[:, columns], out=updated[:, columns])
+            updated[:, columns] += left @ self._stacked[:, columns]
 
-        self._workers.each(update_tile, tile_slices(products.shape[1], _COLUMNS_PER_THREAD))
+        self._workers.each(update_tile, tile_slices(self._stacked.shape[1], _COLUMNS_PER_THREAD))
         return updated
 
 
@@ -227,16 +189,16 @@ def center_gram(
 ) -> tuple[CenteredGram, Floats]:
     """Center K, and compute K'V in the same pass over it.
 
-    A column of ones in addition to V gives the row sums without a further pass.
+    A column of ones in addition to V gives the row sums without a further pass. The threads share
+    the tiles, here and in later products.
 
     Parameters
     ----------
     source : GramSource
         The uncentered kernel matrix.
     V : ndarray of shape (l, columns), optional
-        Vectors to multiply in the same pass.
+        Vectors to multiply in the same pass; none by default.
     workers : Workers
-        Threads that share the tiles, here and in later products.
 
     Returns
     -------
@@ -253,22 +215,16 @@ def center_gram(
         raise InvalidInput(NOT_FINITE)
     column_means = row_means if source.symmetric else _column_means(source)
     centering = Centering(column_means, float(row_means.mean(dtype=np.float64)))
-    squared_norm = _centered_squared_norm(squared, row_means, centering)
-    gram = CenteredGram(source, GramMeans(row_means, centering, squared_norm, 0), workers)
+    # ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)².
+    sums = [np.sum(np.square(means, dtype=np.float64)) for means in (row_means, column_means)]
+    squared += (n_samples * centering.grand_mean) ** 2 - n_samples * float(sum(sums))
+    gram = CenteredGram(source, GramMeans(row_means, centering, squared, 0), workers)
     return gram, center_columns(product[:, :-1])
 
 
 def center_columns(V: Floats) -> Floats:
     """Subtract the mean of each column, computed in double precision."""
     return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
-
-
-def _centered_squared_norm(squared: float, row_means: Floats, centering: Centering) -> float:
-    """Return ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)²."""
-    n_samples = len(row_means)
-    rows = float(np.sum(np.square(row_means, dtype=np.float64)))
-    columns = float(np.sum(np.square(centering.column_means, dtype=np.float64)))
-    return squared - n_samples * (rows + columns) + (n_samples * centering.grand_mean) ** 2
 
 
 def _column_means(source: GramSource) -> Floats:

@@ -27,8 +27,8 @@ Result = TypeVar("Result")
 
 #: Share of the machine's memory that a fit may use by default.
 DEFAULT_MEMORY_FRACTION = 0.25
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-          "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
+#: Number, prefix of the unit, and "i" of binary units.
+_AMOUNT = r"\s*(\d+\.?\d*|\.\d+)\s*(?:(?:([kmgt])(i?))?b)?\s*"
 #: Results per thread that may wait for an earlier one.
 _MAX_PENDING = 4
 #: Threads of BLAS and OpenMP. The libraries of NumPy and SciPy, which are loaded above, are
@@ -68,18 +68,17 @@ def read_budget(max_memory: str | int | None) -> Budget:
     """
     if max_memory is None:
         return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
-    remedy = "pass bytes, or a string such as '500MB' or '2GB'"
-    if isinstance(max_memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
-        if match is None or match[2] not in _UNITS or match[1].count(".") > 1 or match[1] == ".":
-            raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
-        n_bytes = int(float(match[1]) * _UNITS[match[2]])
-    elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
-        n_bytes = int(max_memory)
-    else:
-        raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
+    is_amount = isinstance(max_memory, str | int | np.integer) and not isinstance(max_memory, bool)
+    match = re.fullmatch(_AMOUNT, str(max_memory).lower()) if is_amount else None
+    n_bytes = 0
+    if match is not None:
+        base, power = 1024 if match[3] else 1000, " kmgt".index(match[2] or " ")
+        n_bytes = int(float(match[1]) * base**power)
     if n_bytes <= 0:
-        raise invalid_parameter("max_memory", max_memory, "must be positive", remedy)
+        remedy = "pass bytes, or a string such as '500MB' or '2GB'"
+        raise invalid_parameter(
+            "max_memory", max_memory, "is not a positive amount of memory", remedy
+        )
     return Budget(n_bytes, explicit=True)
 
 
@@ -110,46 +109,42 @@ def release_pages(X: Rows) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-class BlasLimit:
-    """Limit of the number of threads of BLAS, which holds for the whole process.
+class SingleThreadedBlas:
+    """Limit of BLAS to one thread, which holds for the whole process.
 
-    Contexts may overlap in any order, also in several threads: the lowest limit holds, and the last
-    context restores the number of threads before the first.
+    Contexts may overlap in any order, also in several threads: the last one to end restores the
+    number of threads before the first, which those of threadpoolctl do not.
     """
 
     def __init__(self) -> None:
         self._pools = THREAD_POOLS.select(user_api="blas")
         self._lock = threading.Lock()
-        self._limits: list[int] = []
-        self._first: Any = None
+        self._n_open = 0
+        self._limit: Any = None
 
     @contextmanager
-    def __call__(self, n_threads: int) -> Iterator[None]:
-        """Limit BLAS to ``n_threads`` or fewer threads."""
-        with self._lock:
-            self._set([*self._limits, n_threads])
+    def __call__(self) -> Iterator[None]:
+        """Limit BLAS to one thread."""
+        self._count(1)
         try:
             yield
         finally:
-            with self._lock:
-                remaining = self._limits.copy()
-                remaining.remove(n_threads)
-                self._set(remaining)
+            self._count(-1)
 
-    def _set(self, limits: list[int]) -> None:
-        if limits:
-            limiter = self._pools.limit(limits=min(limits))
-            self._first = self._first if self._limits else limiter
-        else:
-            self._first.restore_original_limits()
-        self._limits = limits
-        # From threadpoolctl 3.8 on, no other thread can set a limit before this one is released.
-        for pool in self._pools.lib_controllers:
-            if hasattr(pool, "clear_controlling_thread"):
-                pool.clear_controlling_thread()
+    def _count(self, change: int) -> None:
+        with self._lock:
+            if not self._n_open:
+                self._limit = self._pools.limit(limits=1)
+            self._n_open += change
+            if not self._n_open:
+                self._limit.restore_original_limits()
+            # From threadpoolctl 3.8 on, no other thread can set a limit before this is released.
+            for pool in self._pools.lib_controllers:
+                if hasattr(pool, "clear_controlling_thread"):
+                    pool.clear_controlling_thread()
 
 
-limit_blas = BlasLimit()
+single_threaded_blas = SingleThreadedBlas()
 
 
 class Workers:
@@ -170,7 +165,7 @@ class Workers:
         self._local = threading.local()
 
     def __enter__(self) -> Self:
-        self._exit.enter_context(limit_blas(1))
+        self._exit.enter_context(single_threaded_blas())
         if self.n_threads > 1:
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads))
         return self

@@ -41,8 +41,6 @@ _OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
 _NARROW_COLUMNS = 64
 #: Largest share of the memory left by the solver that a right operand may use.
 _MAX_OPERAND_SHARE = 0.6
-#: Tiles per block of memory of a cache.
-_TILES_PER_BLOCK = 16
 #: Terms of a sum from which single precision loses more digits than a matrix product.
 _MANY_TERMS = 64
 _Pair: TypeAlias = tuple[slice, slice]
@@ -66,13 +64,6 @@ def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tu
     """Yield pairs of slices that cover an l×l matrix, or its upper triangle.
 
     Tiles on the diagonal of a symmetric matrix are divided further, as half of each is redundant.
-
-    Examples
-    --------
-    >>> len(list(tile_pairs(2048, 1024, symmetric=False)))
-    4
-    >>> sum(a.stop - a.start for a, b in tile_pairs(1024, 1024, symmetric=True) if a == b)
-    1024
     """
     for rows in tile_slices(length, size):
         for columns in tile_slices(length, size):
@@ -98,25 +89,18 @@ def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
 class GramSource(Protocol):
     """Uncentered kernel matrix K, computed or stored; for products see :func:`multiply`."""
 
-    @property
-    def n_samples(self) -> int:
-        """Order l of K."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Data type of the rows, float32 or float64."""
-
-    @property
-    def symmetric(self) -> bool:
-        """True if K[i, j] = K[j, i], so that half of the tiles suffice."""
+    #: Order l of K.
+    n_samples: int
+    #: Data type of the rows, float32 or float64.
+    dtype: np.dtype[Any]
+    #: True if K[i, j] = K[j, i], so that half of the tiles suffice.
+    symmetric: bool
+    #: Number of columns to fill at a time in a strip of rows.
+    strip_width: int
 
     @property
     def side(self) -> int:
         """Side of the square tiles of products."""
-
-    @property
-    def strip_width(self) -> int:
-        """Number of columns to fill at a time in a strip of rows."""
 
     @property
     def entries(self) -> int:
@@ -152,16 +136,8 @@ class DistributedSource(GramSource, Protocol):
 class ComputedGram:
     """Kernel matrix of the rows of ``X``, dense or CSR.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : rows
-    side : int
-        Side of the tiles.
-    split : FeatureSplit, optional
-        Split of the features of X for a Gaussian kernel. With it, the right operand is computed
-        once for all tiles: it takes the memory of a copy of X, and tiles take little more time than
-        a matrix product.
+    With a split of the features for a Gaussian kernel, the right operand is computed once for all
+    tiles: it takes the memory of a copy of X, and tiles take little more time than a product.
     """
 
     symmetric = True
@@ -175,9 +151,9 @@ class ComputedGram:
         self.side = self.strip_width = side
         self.entries = 0
         self._lock = threading.Lock()
-        self._matmul = None
+        self._right: Operand | None = None
         if split is not None and isinstance(kernel, Gaussian):
-            self._matmul = GaussianTiles(kernel, kernel.right_operand(X, split))
+            self._right = kernel.right_operand(X, split)
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns]."""
@@ -191,10 +167,20 @@ class ComputedGram:
             self._fill(rows, columns, out)
 
     def _fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        if self._matmul is not None:
-            self._matmul.fill(rows, columns, out)
-        else:
-            self._kernel.fill(self._X[rows], self._X[columns], out)
+        kernel, right = self._kernel, self._right
+        if right is None or not isinstance(kernel, Gaussian):
+            kernel.fill(self._X[rows], self._X[columns], out)
+            return
+        left = kernel.left_from_right(right.copy(rows))
+        np.matmul(left.dense, right.dense[columns].T, out=out)
+        if left.sparse is not None and right.sparse is not None:
+            # Summed separately: added one by one to the much larger values in ``out``, each term
+            # would be rounded. Many terms need double precision.
+            n_terms = np.diff(left.sparse.indptr).max(initial=0)
+            dtype = np.float64 if n_terms > _MANY_TERMS else out.dtype
+            factor = right.sparse[columns].toarray().T
+            out += left.sparse @ np.ascontiguousarray(factor, dtype=dtype)
+        kernel.finish(out)
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return None: no tile is stored."""
@@ -217,44 +203,8 @@ class ComputedGram:
         return np.concatenate([self._kernel.diagonal(self._X[part]) for part in parts])
 
 
-class GaussianTiles:
-    """Tiles of a Gaussian kernel from a right operand that is computed once."""
-
-    def __init__(self, kernel: Gaussian, right: Operand) -> None:
-        self._kernel = kernel
-        self._right = right
-        #: Left operand that a thread used last, and its rows.
-        self._last = threading.local()
-
-    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Write k(x, y) for rows x and columns y of the right operand."""
-        left = self._left(rows)
-        np.matmul(left.dense, self._right.dense[columns].T, out=out)
-        rare, others = left.sparse, self._right.sparse
-        if rare is not None and others is not None:
-            # Summed separately: added one by one to the much larger values in ``out``, each term
-            # would be rounded. Many terms need double precision.
-            n_terms = np.diff(rare.indptr).max(initial=0)
-            dtype = np.float64 if n_terms > _MANY_TERMS else out.dtype
-            out += rare @ np.ascontiguousarray(others[columns].toarray().T, dtype=dtype)
-        self._kernel.finish(out)
-
-    def _left(self, rows: slice | Indices) -> Operand:
-        """Return the left operand of rows; consecutive tiles mostly share it."""
-        if not isinstance(rows, slice):
-            return self._kernel.left_from_right(self._right.copy(rows))
-        last = self._last
-        if getattr(last, "rows", None) != rows:
-            # Released first: the memory plan has one left operand per thread.
-            last.rows = last.left = None
-            last.left = self._kernel.left_from_right(self._right.copy(rows))
-            last.rows = rows
-        left: Operand = last.left
-        return left
-
-
 class PrecomputedGram:
-    """Kernel matrix given by the user, dense or CSR, symmetric or not; it is never modified.
+    """Kernel matrix in memory, dense or CSR, symmetric or not; it is never modified.
 
     Parameters
     ----------
@@ -263,13 +213,15 @@ class PrecomputedGram:
         Symmetry of K; detected by default.
     side : int
         Side of the tiles.
+    entries : int
+        Number of entries evaluated to compute K.
     """
 
-    entries = 0
-
-    def __init__(self, K: Rows, symmetric: bool | None = None, side: int = TILE) -> None:
+    def __init__(
+        self, K: Rows, symmetric: bool | None = None, side: int = TILE, entries: int = 0
+    ) -> None:
         self._K = K
-        self.side = side
+        self.side, self.entries = side, entries
         self.symmetric = _is_symmetric(K) if symmetric is None else symmetric
         self.n_samples, self.dtype = int(K.shape[0]), np.dtype(K.dtype)
         # Copies are bound by memory bandwidth, and one long copy is the fastest.
@@ -308,25 +260,14 @@ def _is_symmetric(K: Rows) -> bool:
     )
 
 
-class StoredGram(PrecomputedGram):
-    """Whole matrix of another source, computed once."""
-
-    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
-        super().__init__(full_matrix(source, workers), source.symmetric)
-        self.entries = source.entries
-
-
 class WrappedSource:
     """Base class of sources that wrap another one and have its shape, type and layout."""
 
     def __init__(self, source: GramSource) -> None:
         self._source = source
-        self.n_samples, self.dtype, self.symmetric = (
-            source.n_samples,
-            source.dtype,
-            source.symmetric,
-        )
-        self.side, self.strip_width = source.side, source.strip_width
+        self.n_samples, self.dtype = source.n_samples, source.dtype
+        self.symmetric, self.strip_width = source.symmetric, source.strip_width
+        self.side = source.side
 
     @property
     def entries(self) -> int:
@@ -345,14 +286,21 @@ class WrappedSource:
 class CachedGram(WrappedSource):
     """Cache of square tiles of another source, half of K if it is symmetric.
 
-    The size of the cache changes the number of evaluations, but not the results.
+    The size of the cache changes the number of evaluations, but not the results. In a compact
+    cache, all values, which lie in [0, 1], are rounded to 16 bits: that takes less time than new
+    memory for exact ones, and a part of it is enough.
     """
 
-    def __init__(self, source: GramSource, max_bytes: int) -> None:
+    #: Rounded values are multiples of 1/LEVELS.
+    LEVELS = int(np.iinfo(np.uint16).max)
+
+    def __init__(self, source: GramSource, max_bytes: int, *, compact: bool = False) -> None:
         super().__init__(source)
-        self._available = max_bytes
-        self._stored_dtype: np.dtype[np.generic] = source.dtype
-        self._block: NDArray[np.generic] = np.empty(0)
+        self._compact = compact
+        dtype: np.dtype[Any] = np.dtype(np.uint16) if compact else source.dtype
+        sizes = ((a.stop - a.start) * (b.stop - b.start) for a, b in _pairs(source))
+        #: Memory that is not in use yet, of one array, which the system backs by huge pages.
+        self._memory = np.empty(min(max_bytes // dtype.itemsize, sum(sizes)), dtype)
         self._tiles: dict[tuple[int, int, int, int], NDArray[Any]] = {}
         self._lock = threading.Lock()
 
@@ -361,69 +309,32 @@ class CachedGram(WrappedSource):
 
         Writing a product directly into new memory takes longer than the product and a copy.
         """
-        self._source.fill(rows, columns, out)
-        if isinstance(rows, slice):
-            cached = self._allocate(*out.shape)
-            if cached is not None:
-                cached[...] = out
-                self._tiles[_key(rows, columns)] = cached
-
-    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
-        """Return the tile if it is in the cache."""
-        tile: Floats | None = self._tiles.get(_key(rows, columns))
-        return tile
-
-    def _allocate(self, n_rows: int, n_columns: int) -> NDArray[np.generic] | None:
-        """Return memory for a tile from a large block, which the system backs by huge pages."""
-        size, dtype = n_rows * n_columns, self._stored_dtype
-        with self._lock:
-            if size * dtype.itemsize > self._available:
-                return None
-            self._available -= size * dtype.itemsize
-            if len(self._block) < size:
-                self._block = np.empty(_TILES_PER_BLOCK * self.side**2, dtype=dtype)
-            tile, self._block = self._block[:size], self._block[size:]
-        return tile.reshape(n_rows, n_columns)
-
-
-class CompactGram(CachedGram):
-    """Cache of tiles with values in [0, 1], all of them rounded to 16 bits.
-
-    New memory takes longer than rounding, and half of it is enough.
-    """
-
-    #: Values are multiples of 1/LEVELS.
-    LEVELS = int(np.iinfo(np.uint16).max)
-
-    def __init__(self, source: GramSource, max_bytes: int) -> None:
-        super().__init__(source, max_bytes)
-        self._stored_dtype = np.dtype(np.uint16)
-
-    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Read K[rows, columns] from the cache, or compute, round and cache it."""
-        if not isinstance(rows, slice):
-            self._source.fill(rows, columns, out)
+        tile = self._tiles.get(_key(rows, columns)) if isinstance(rows, slice) else None
+        unit = self.dtype.type(1 / self.LEVELS if self._compact else 1)
+        if tile is not None:
+            np.multiply(tile, unit, out=out)
             return
-        levels, key = out.dtype.type(self.LEVELS), _key(rows, columns)
-        tile = self._tiles.get(key)
-        if tile is None:
-            self._source.fill(rows, columns, out)
+        self._source.fill(rows, columns, out)
+        if not isinstance(rows, slice):
+            return
+        if self._compact:
             # Rounding errors of far rows may exceed 1.
             np.minimum(out, 1, out=out)
-            out *= levels
-            # The conversion truncates.
-            out += out.dtype.type(0.5)
-            tile = self._allocate(*out.shape)
-            if tile is None:
-                tile = np.empty(out.shape, self._stored_dtype)
-            else:
-                self._tiles[key] = tile
+            out *= self.dtype.type(self.LEVELS)
+            np.rint(out, out=out)
+        with self._lock:
+            if out.size <= len(self._memory):
+                tile, self._memory = np.split(self._memory, [out.size])
+        if tile is not None:
+            tile = tile.reshape(out.shape)
             np.copyto(tile, out, casting="unsafe")
-        np.multiply(tile, 1 / levels, out=out)
+            self._tiles[_key(rows, columns)] = tile
+        if self._compact:
+            out *= unit
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
-        """Return None: tiles are converted by ``fill``."""
-        return None
+        """Return the tile if it is in the cache; ``fill`` converts those of 16 bits."""
+        return None if self._compact else self._tiles.get(_key(rows, columns))
 
 
 def _key(rows: slice, columns: slice) -> tuple[int, int, int, int]:
@@ -523,22 +434,11 @@ def plan_tiles(
     threads: int,
     side: int | None = None,
 ) -> TilePlan:
-    """Choose the side of the tiles and the number of threads for a budget.
+    """Choose the side of the tiles and the number of threads, at most ``threads``, for a budget.
 
     The side depends only on an explicit budget, not on the machine or the number of threads, and
-    so do the results. A run that is resumed keeps its side.
-
-    Parameters
-    ----------
-    budget : Budget
-    fixed : int
-        Bytes that do not depend on the tiles: vectors, a copy of X.
-    tile_bytes : callable
-        Returns the bytes of a tile of a given side, including scratch.
-    threads : int
-        Largest number of threads.
-    side : int, optional
-        Side that the earlier run has chosen.
+    so do the results. A run that is resumed keeps its ``side``. ``fixed`` bytes do not depend on
+    the tiles; ``tile_bytes`` returns those of a tile of a given side, including scratch.
     """
     available = budget.available - fixed
     if side is not None:
@@ -566,9 +466,11 @@ def cache_source(
 ) -> GramSource:
     """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
     if form != "matrix":
-        return (CachedGram if form == "tiles" else CompactGram)(source, max_bytes)
-    matrix_bytes = source.n_samples**2 * source.dtype.itemsize
-    return StoredGram(source, workers) if matrix_bytes <= max_bytes else source
+        return CachedGram(source, max_bytes, compact=form == "compact")
+    if source.n_samples**2 * source.dtype.itemsize > max_bytes:
+        return source
+    K = full_matrix(source, workers)
+    return PrecomputedGram(K, source.symmetric, entries=source.entries)
 
 
 def plan_source(

@@ -166,7 +166,7 @@ class FeatureSplit(NamedTuple):
     @classmethod
     def from_rows(cls, X: Floats) -> FeatureSplit:
         """Split the features of dense rows; features in which all rows agree are constant."""
-        common = cls.common_values(X[cls.sample_indices(len(X))])
+        common = cls.common_values(X)
         counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
         is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * len(X))
         if len(X) < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
@@ -176,13 +176,9 @@ class FeatureSplit(NamedTuple):
         return cls(origin, is_dense, is_sparse, int(counts[is_sparse].sum()))
 
     @staticmethod
-    def sample_indices(n_rows: int) -> Indices:
-        """Return the rows from which common values are estimated."""
-        return np.linspace(0, n_rows - 1, _SAMPLE_SIZE).astype(np.intp)
-
-    @staticmethod
-    def common_values(sample: Floats) -> Floats:
-        """Return the medians of a sample."""
+    def common_values(X: Rows) -> Floats:
+        """Return the medians of the features over a few rows."""
+        sample = X[np.linspace(0, X.shape[0] - 1, _SAMPLE_SIZE).astype(np.intp)]
         return np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
 
     @classmethod

@@ -1,15 +1,15 @@
-"""Pre-image protocol, and points of feature space."""
+"""Base class and result of pre-image methods, and the error of masked features."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
 from ikpca.errors import Number, invalid_parameter
-from ikpca.kernels import Floats, Indices, Kernel, RadialKernel
+from ikpca.kernels import Floats, Kernel
 from ikpca.subspace import Subspace
 
 #: Rule of options that are counts.
@@ -40,11 +40,11 @@ class Preimages(NamedTuple):
     squared_distances: Floats
 
 
-@runtime_checkable
-class PreimageMethod(Protocol):
+class PreimageMethod(ABC):
     """Method that finds rows z with Φ(z) near given points of feature space, all points at once.
 
-    The weights of all points are in memory; estimators pass strips of points.
+    The weights of all points are in memory; estimators pass strips of points. Subclasses define
+    ``supports`` and ``_find``.
 
     Examples
     --------
@@ -56,6 +56,7 @@ class PreimageMethod(Protocol):
     (True, False)
     """
 
+    @abstractmethod
     def supports(self, kernel: Kernel) -> bool:
         """Return True if the method works with the kernel."""
 
@@ -77,71 +78,25 @@ class PreimageMethod(Protocol):
         -------
         Preimages
         """
+        if not self.supports(subspace.kernel):
+            raise invalid_parameter(
+                "kernel",
+                subspace.kernel,
+                f"is not supported by {type(self).__name__}",
+                "choose another method, such as NeighborMean",
+            )
+        return self._find(subspace, coordinates, starts)
+
+    @abstractmethod
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
+        """Find a row for every point, with a kernel that is supported."""
 
 
-def check_supported(method: PreimageMethod, kernel: Kernel) -> None:
-    """Raise an error if a method does not work with a kernel."""
-    if not method.supports(kernel):
-        raise invalid_parameter(
-            "kernel",
-            kernel,
-            f"is not supported by {type(method).__name__}",
-            "choose another method, such as NeighborMean",
-        )
-
-
-class Points:
-    """Points P_i = Σ_j G_ij Φ(x_j), and the basis row whose image is nearest to each.
-
-    The objective is ‖P − Φ(z)‖² less ‖P‖², and less k(z, z) if that is the same for all z: small
-    inner products would be lost in its rounding error.
-    """
-
-    def __init__(self, subspace: Subspace, coordinates: Floats) -> None:
-        self.subspace = subspace
-        self.coordinates = coordinates
-        self.constant = 1.0 if isinstance(subspace.kernel, RadialKernel) else 0.0
-
-    @cached_property
-    def min_objective(self) -> Floats:
-        """Objective of an exact pre-image."""
-        return -self.subspace.squared_norms(self.coordinates) - self.constant
-
-    @cached_property
-    def nearest(self) -> Indices:
-        """Indices of the nearest basis rows."""
-        return self.subspace.nearest_rows(self.coordinates, 1)[:, 0]
-
-    @property
-    def nearest_rows(self) -> Floats:
-        """Nearest basis rows."""
-        return self.subspace.basis[self.nearest]
-
-    @cached_property
-    def nearest_objective(self) -> Floats:
-        """Objective of the nearest basis rows."""
-        row_products = self.subspace.products[:, self.nearest]
-        products = np.einsum("iq,qi->i", self.coordinates, row_products)
-        return self.subspace.diagonal[self.nearest] - self.constant - 2 * products
-
-    def squared_distances(self, objective: Floats) -> Floats:
-        """Return ‖P − Φ(z)‖², clipped at 0 against rounding errors and indefinite kernels."""
-        return np.maximum(objective - self.min_objective, 0)
-
-    def active_weights(self) -> Callable[[Indices], Floats]:
-        """Return a function that selects rows of G, for index sets that only shrink.
-
-        Rows are copied only when their number has changed.
-        """
-        weights = last = self.subspace.weights(self.coordinates)
-
-        def select(indices: Indices) -> Floats:
-            nonlocal last
-            if len(indices) < len(last):
-                last = weights[indices]
-            return last
-
-        return select
+def nearest_images(subspace: Subspace, coordinates: Floats) -> tuple[Floats, Floats]:
+    """Return the basis row whose image is nearest to each point P, and ⟨P, Φ(x)⟩."""
+    nearest = subspace.nearest_rows(coordinates, 1)[:, 0]
+    products = np.einsum("iq,qi->i", coordinates, subspace.products[:, nearest])
+    return subspace.basis[nearest], products
 
 
 def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floats) -> float:

@@ -6,7 +6,7 @@ objectives of the fixed-point iteration (Mika et al. 1999) or of gradient descen
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,7 +15,7 @@ import numpy as np
 
 from ikpca.errors import Number, ParameterRules, check_parameters
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
-from ikpca.preimages.base import COUNT_RULE, Points, Preimages, check_supported
+from ikpca.preimages.base import COUNT_RULE, PreimageMethod, Preimages, nearest_images
 from ikpca.subspace import Subspace
 
 #: Longest step of the fixed-point iteration, relative to the standard deviation of the basis:
@@ -40,14 +40,18 @@ _RULES: ParameterRules = {
     "max_iter": COUNT_RULE,
     "tol": Number("must be a nonnegative number", "pass 1e-5", low=0),
 }
-#: Objective and gradient at rows Z of the points with the given indices. The objective is infinite
-#: at rows that are not admissible.
-_Evaluate: TypeAlias = Callable[[Floats, Indices], tuple[Floats, Floats]]
+#: Objective and gradient at rows Z of the points with the given weights and indices. The objective
+#: is infinite at rows that are not admissible.
+_Evaluate: TypeAlias = Callable[[Floats, Floats, Indices], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
-class _Descent(ABC):
-    """Base class of the methods that descend from a start for every point."""
+class _Descent(PreimageMethod):
+    """Base class of the methods that descend from a start for every point.
+
+    The objective is ‖P − Φ(z)‖² less ‖P‖², and less k(z, z) if that is the same for all z: small
+    inner products would be lost in its rounding error.
+    """
 
     max_iter: int
     tol: float
@@ -56,38 +60,41 @@ class _Descent(ABC):
         check_parameters(self, _RULES)
 
     @abstractmethod
-    def supports(self, kernel: Kernel) -> bool:
-        """Return True if the method works with the kernel."""
-
-    @abstractmethod
-    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
+    def _descend(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats
+    ) -> tuple[Floats, Floats]:
         """Minimize the objective of the points from the starts; return rows and their objective."""
 
     # A trial point without a finite objective is rejected.
     @np.errstate(over="ignore", invalid="ignore")
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         """Find a row for every point.
 
         If the result is worse than the nearest basis row, or not finite, the descent is repeated
         from that row, which is also the default start. A point for which that fails as well (such
         as one orthogonal to the images of all basis rows) gets the row itself.
         """
-        check_supported(self, subspace.kernel)
-        points = Points(subspace, coordinates)
-        nearest_rows, nearest_objective = points.nearest_rows, points.nearest_objective
-        rows, objective = self._descend(points, nearest_rows if starts is None else starts)
-        worse = np.flatnonzero(~(objective <= nearest_objective))
+        nearest, products = nearest_images(subspace, coordinates)
+        constant = _constant(subspace.kernel)
+        limits = subspace.kernel.diagonal(nearest) - constant - 2 * products
+        rows, objective = self._descend(
+            subspace, coordinates, nearest if starts is None else starts
+        )
+        worse = np.flatnonzero(~(objective <= limits))
         if starts is not None and len(worse):
-            second = Points(subspace, coordinates[worse])
-            second_rows, second_objective = self._descend(second, nearest_rows[worse])
-            lower = ~(objective[worse] <= second_objective)
-            rows[worse[lower]] = second_rows[lower]
-            objective[worse[lower]] = second_objective[lower]
+            again, lower = self._descend(subspace, coordinates[worse], nearest[worse])
+            better = ~(objective[worse] <= lower)
+            rows[worse[better]], objective[worse[better]] = again[better], lower[better]
         failed = np.flatnonzero(~np.isfinite(objective))
-        rows[failed], objective[failed] = nearest_rows[failed], nearest_objective[failed]
-        return Preimages(rows, points.squared_distances(objective))
+        rows[failed], objective[failed] = nearest[failed], limits[failed]
+        # Rounding errors and indefinite kernels could make distances negative.
+        distances = objective + subspace.squared_norms(coordinates) + constant
+        return Preimages(rows, np.maximum(distances, 0))
+
+
+def _constant(kernel: Kernel) -> float:
+    """Return k(z, z) if that is the same for all z, otherwise 0."""
+    return 1.0 if isinstance(kernel, RadialKernel) else 0.0
 
 
 @dataclass(frozen=True)
@@ -127,17 +134,14 @@ class FixedPoint(_Descent):
         """Return True for radial kernels."""
         return isinstance(kernel, RadialKernel)
 
-    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
-        kernel, basis, std = (
-            points.subspace.kernel,
-            points.subspace.basis,
-            points.subspace.basis_std,
-        )
-        weights = points.active_weights()
+    def _descend(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats
+    ) -> tuple[Floats, Floats]:
+        kernel, basis, std = subspace.kernel, subspace.basis, subspace.basis_std
 
-        def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+        def evaluate(Z: Floats, weights: Floats, indices: Indices) -> tuple[Floats, Floats]:
             """Return −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
-            values, centers = kernel.weighted_center(Z, basis, weights(indices))
+            values, centers = kernel.weighted_center(Z, basis, weights)
             objective = np.full_like(values, np.inf)
             np.log(values, out=objective, where=values > 0)
             np.negative(objective, out=objective, where=values > 0)
@@ -145,7 +149,8 @@ class FixedPoint(_Descent):
 
         history = _FIXED_POINT_HISTORY if kernel.step_is_gradient else 0
         rows, objective = _minimize(
-            evaluate, starts, _Curvature(history, _MAX_FIXED_POINT_STEP * std, starts),
+            evaluate, starts, subspace.weights(coordinates),
+            _Curvature(history, _MAX_FIXED_POINT_STEP * std, starts),
             min_step=self.tol * std, max_iter=self.max_iter, scale=1.0,
         )  # fmt: skip
         return rows, -2 * np.exp(-objective)
@@ -185,30 +190,30 @@ class Gradient(_Descent):
         """Return True for differentiable kernels."""
         return isinstance(kernel, DifferentiableKernel)
 
-    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
-        kernel, basis, std = (
-            points.subspace.kernel,
-            points.subspace.basis,
-            points.subspace.basis_std,
-        )
-        weights, eps = points.active_weights(), float(np.finfo(basis.dtype).eps)
+    def _descend(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats
+    ) -> tuple[Floats, Floats]:
+        kernel, basis, std = subspace.kernel, subspace.basis, subspace.basis_std
+        eps, constant = float(np.finfo(basis.dtype).eps), _constant(subspace.kernel)
         # Only an indefinite kernel has negative squared distances, which may be unbounded.
         tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
-        lowest = points.min_objective - tolerance * np.abs(points.min_objective)
+        exact = -subspace.squared_norms(coordinates) - constant
+        lowest = exact - tolerance * np.abs(exact)
         # A gradient that changes the objective by no more than rounding over the basis is zero.
         rounding = _ROUNDING_UNITS * eps / std
 
-        def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+        def evaluate(Z: Floats, weights: Floats, indices: Indices) -> tuple[Floats, Floats]:
             """Return the objective of the points and its gradient."""
-            values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))
-            objective = (0 if points.constant else kernel.diagonal(Z)) - 2 * values
+            values, value_gradients = kernel.weighted_gradient(Z, basis, weights)
+            objective = (0 if constant else kernel.diagonal(Z)) - 2 * values
             gradients = kernel.diagonal_gradient(Z) - 2 * value_gradients
             gradients[np.linalg.norm(gradients, axis=1) <= rounding * np.abs(objective)] = 0
             objective[objective < lowest[indices]] = np.inf
             return objective, gradients
 
         return _minimize(
-            evaluate, starts, _Curvature(_HISTORY, _MAX_STEP * std, starts, _FIRST_STEP * std),
+            evaluate, starts, subspace.weights(coordinates),
+            _Curvature(_HISTORY, _MAX_STEP * std, starts, _FIRST_STEP * std),
             min_step=self.tol * std, max_iter=self.max_iter,
             sufficient_decrease=_SUFFICIENT_DECREASE,
         )  # fmt: skip
@@ -217,6 +222,7 @@ class Gradient(_Descent):
 def _minimize(
     evaluate: _Evaluate,
     starts: Floats,
+    weights: Floats,
     curvature: _Curvature,
     *,
     min_step: float,
@@ -233,17 +239,17 @@ def _minimize(
     """
     rows = starts.copy()
     active = np.arange(len(rows))
-    objective, gradients = evaluate(rows, active)
+    objective, gradients = evaluate(rows, weights, active)
     directions = curvature.directions(active, gradients)
     step_sizes = np.ones(len(rows), dtype=rows.dtype)
-    active = np.flatnonzero(np.isfinite(objective))
     for _ in range(max_iter):
         steps = step_sizes[active, None] * directions[active]
-        long = np.linalg.norm(steps, axis=1) > min_step
-        active, steps = active[long], steps[long]
+        going = (np.linalg.norm(steps, axis=1) > min_step) & np.isfinite(objective[active])
+        if not going.all():
+            active, steps, weights = active[going], steps[going], weights[going]
         if not len(active):
             break
-        values, slopes = evaluate(rows[active] + steps, active)
+        values, slopes = evaluate(rows[active] + steps, weights, active)
         old_values, old_slopes = objective[active], gradients[active]
         # Sufficient decrease, or a smaller gradient within rounding (Hager, Zhang).
         predicted = sufficient_decrease * np.einsum("ij,ij->i", old_slopes, steps)

@@ -13,7 +13,7 @@ from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
 from ikpca.gram.resources import Workers
 from ikpca.gram.sources import TILE
 from ikpca.kernels import DistanceKernel, Floats, Kernel
-from ikpca.preimages.base import COUNT_RULE, Points, Preimages, check_supported
+from ikpca.preimages.base import COUNT_RULE, PreimageMethod, Preimages
 from ikpca.subspace import Subspace
 
 #: Entries (neighbors times features) in memory at a time.
@@ -21,7 +21,7 @@ _BATCH_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True)
-class MDS:
+class MDS(PreimageMethod):
     """Multidimensional scaling: the row with given distances to its nearest neighbors.
 
     For the rows x whose images are nearest to P, the kernel converts ⟨P, Φ(x)⟩ to distances in
@@ -59,26 +59,22 @@ class MDS:
         """Return True for kernels whose values determine distances in input space."""
         return isinstance(kernel, DistanceKernel)
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Find a row for every point from its distances to neighbors."""
-        kernel = subspace.kernel
-        check_supported(self, kernel)
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         n_neighbors = min(self.n_neighbors, len(subspace.basis))
         nearest = subspace.nearest_rows(coordinates, n_neighbors)
         values = np.take_along_axis(coordinates @ subspace.products, nearest, axis=1)
         size = max(1, _BATCH_ENTRIES // (n_neighbors * subspace.basis.shape[1]))
         parts = [
-            _rows_from_distances(kernel, subspace.basis[nearest[batch]], values[batch])
+            _rows_from_distances(subspace.kernel, subspace.basis[nearest[batch]], values[batch])
             for batch in tile_slices(len(nearest), size)
         ]
-        rows, points = np.concatenate(parts), Points(subspace, coordinates)
+        rows = np.concatenate(parts)
         distances = subspace.squared_distances(coordinates, rows)
-        limits = points.squared_distances(points.nearest_objective)
+        norms = subspace.squared_norms(coordinates)
+        limits = np.maximum(norms + subspace.diagonal[nearest[:, 0]] - 2 * values[:, 0], 0)
         # The negation also selects NaN, the result of an overflow.
         worse = np.flatnonzero(~(distances <= limits))
-        rows[worse], distances[worse] = points.nearest_rows[worse], limits[worse]
+        rows[worse], distances[worse] = subspace.basis[nearest[worse, 0]], limits[worse]
         return Preimages(rows, distances)
 
 
@@ -102,7 +98,7 @@ def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floa
 
 
 @dataclass(frozen=True)
-class NeighborMean:
+class NeighborMean(PreimageMethod):
     """Mean of the basis rows whose images are nearest to the point, for any kernel.
 
     Parameters
@@ -131,10 +127,7 @@ class NeighborMean:
         """Return True for every kernel."""
         return True
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Average the nearest rows of every point."""
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         n_neighbors = min(self.n_neighbors, len(subspace.basis))
         rows = subspace.basis[subspace.nearest_rows(coordinates, n_neighbors)].mean(axis=1)
         return Preimages(rows, subspace.squared_distances(coordinates, rows))

@@ -10,33 +10,27 @@ from scipy import linalg
 
 from ikpca.errors import Number, check_parameters
 from ikpca.gram import cross_gram
-from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
+from ikpca.kernels import DifferentiableKernel, Floats, Kernel, RadialKernel
 from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
-from ikpca.reduced_sets.base import (
-    CANDIDATES_RULE,
-    TOL_RULE,
-    ReducedSet,
-    ReductionProblem,
-    RowReduction,
-    least_squares_on,
-)
+from ikpca.reduced_sets.base import CANDIDATES_RULE, ReducedSet, Reduction, ReductionProblem
 from ikpca.subspace import Subspace
 
 #: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
+#: Relative error below which a vector needs no further pre-images.
+_TOL = 1e-6
 #: Iterations of a search for a pre-image: the best of several rows needs no accurate search.
 _SEARCH_STEPS = 5
 
 _RULES = {
     "per_vector": Number("must be 'auto' or a positive integer", "pass 'auto'",
                          low=1, integer=True, allowed=("auto",)),
-    "tol": TOL_RULE,
     "max_candidates": CANDIDATES_RULE,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class IteratedPreimages(RowReduction):
+class IteratedPreimages(Reduction):
     """Reduction that finds pre-images of the residuals one after the other, as in the paper.
 
     Vectors are processed in order of their weights. A vector also uses the pre-images of those
@@ -47,8 +41,6 @@ class IteratedPreimages(RowReduction):
     ----------
     per_vector : int or "auto"
         Pre-images per vector; "auto" divides ``size`` among the vectors.
-    tol : float
-        Relative error below which a vector needs no further pre-images.
     max_candidates : int
         Maximum number of rows used; more rows are sampled.
     seed : int
@@ -68,7 +60,6 @@ class IteratedPreimages(RowReduction):
     """
 
     per_vector: int | Literal["auto"] = "auto"
-    tol: float = 1e-6
     max_candidates: int = 4000
     seed: int = 0
 
@@ -80,28 +71,20 @@ class IteratedPreimages(RowReduction):
         return isinstance(kernel, RadialKernel | DifferentiableKernel)
 
     def _reduce(self, problem: ReductionProblem) -> ReducedSet:
-        """Find pre-images until all rows are used."""
+        """Find pre-images until all rows are used, and all coefficients in a second pass."""
         order = np.argsort(-problem.weights, kind="stable")
-        rows, first = self._fill(GrowingBasis(problem.candidates, problem.size), order)
-        if not len(rows):
-            # All vectors are zero, but the basis must not be empty.
-            rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
-        return least_squares_on(*problem.on_rows(rows), first)
-
-    def _fill(self, basis: GrowingBasis, order: Indices) -> tuple[Floats, Floats]:
-        """Return pre-images, and coefficients on those of a vector and of the vectors before it."""
-        coefficients = np.zeros((len(order), basis.size))
+        basis = GrowingBasis(problem.candidates, problem.size)
         for position, i in enumerate(order):
             self._add_preimages(basis, i, len(order) - position)
-            coefficients[i, : basis.count] = basis.coefficients()[i]
-        return basis.rows, coefficients[:, : basis.count]
+        # If all vectors are zero, the basis must not be empty.
+        return problem.on_rows(basis.rows if basis.count else problem.candidates.basis[:1])
 
     def _add_preimages(self, basis: GrowingBasis, i: int, vectors_left: int) -> None:
         """Add pre-images of one vector: ``per_vector``, or an equal part of the free rows."""
         number = self.per_vector
         if number == "auto":
             number = (basis.size - basis.count) // vectors_left
-        tolerance = self.tol**2 * basis.vectors.gram[i, i]
+        tolerance = _TOL**2 * basis.vectors.gram[i, i]
         for _ in range(number):
             if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break

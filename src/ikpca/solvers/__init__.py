@@ -10,18 +10,17 @@ from ikpca.solvers.base import (
     Solver,
 )
 from ikpca.solvers.dense import Dense, solve_dense
-from ikpca.solvers.kha import KHA
+from ikpca.solvers.kha import KHA, Gain, InverseTime, ReciprocalEigenvalues
 
-# Checkpoints name these classes.
-from ikpca.solvers.kha_pass import HebbianProgress as HebbianProgress
-from ikpca.solvers.kha_pass import HebbianState as HebbianState
+# Files name these classes.
+from ikpca.solvers.kha import HebbianState as HebbianState
+from ikpca.solvers.kha import Product as Product
 from ikpca.solvers.kha_reference import hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.solvers.krylov import Krylov
 from ikpca.solvers.krylov import KrylovState as KrylovState
 from ikpca.solvers.nystrom import Nystrom
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import Certificate
-from ikpca.solvers.rayleigh_ritz import SampledResiduals as SampledResiduals
 
 __all__ = [
     "KHA",
@@ -30,12 +29,15 @@ __all__ = [
     "Certificate",
     "Dense",
     "EigenSolution",
+    "Gain",
+    "InverseTime",
     "Krylov",
     "Nystrom",
     "Outcome",
     "PassRecord",
     "Plan",
     "Problem",
+    "ReciprocalEigenvalues",
     "RunSettings",
     "Solver",
     "hebbian_step",

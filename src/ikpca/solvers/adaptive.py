@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import ClassVar
 
@@ -18,8 +18,7 @@ from ikpca.solvers.krylov import (
     KEEPING_COST,
     Krylov,
     block_size,
-    default_landmarks,
-    expected_passes,
+    default_start,
     is_sampled,
     keeps_values,
 )
@@ -32,7 +31,7 @@ from ikpca.solvers.nystrom import (
     landmark_bytes,
     residual_bound,
 )
-from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import SAMPLE_ROWS
 
 #: scikit-learn's names of iterative solvers stand for krylov.
@@ -153,10 +152,6 @@ class Adaptive(Solver):
         """Accept what block Krylov iterations accept."""
         Krylov().check(n_components)
 
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Plan block Krylov iterations."""
-        return Krylov().plan(problem, n_components)
-
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
     ) -> EigenSolution:
@@ -166,16 +161,13 @@ class Adaptive(Solver):
             return Krylov().solve(problem, n_components, settings)
         check_rows_and_kernel(problem)
         tol, start, more = settings.tol, problem.start, np.zeros(0, dtype=np.intp)
-        single, error = problem.in_single_precision(tol) or (problem, 0.0)
-        plan = LandmarkPlan.from_pilot(single, n_components, tol)
+        used = problem.in_single_precision(tol)
+        plan = LandmarkPlan.from_pilot(used, n_components, tol)
         records: list[PassRecord] = []
         while plan.cost < plan.krylov_cost:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit.of(single, "uniform", plan.number, workers, more=more)
+                fit = LandmarkFit(used, "uniform", plan.number, workers, more=more)
                 solution = fit.solution(n_components, records, str(plan), tol)
-                if single is not problem:
-                    rows = problem.take_rows(fit.indices)
-                    solution = solution.with_error(error).astype_float64(rows)
                 records, stop = list(solution.records), settings.report(solution)
                 missed = missed_error(solution)
                 bound = max(residual_bound(solution, n_components), missed)
@@ -184,14 +176,14 @@ class Adaptive(Solver):
                 if missed > tol:
                     more = np.union1d(more, fit.distant_rows)
                 number = plan.number_after(bound / tol)
-                plan = LandmarkPlan.of(single, n_components, tol, number, plan.power)
+                plan = LandmarkPlan(used, n_components, tol, number, plan.power)
                 if plan.cost >= plan.krylov_cost:
-                    start = fit.projections(fit.components(block_size(len(solution.eigenvalues))))
+                    start = fit.projections(block_size(len(solution.eigenvalues)))
             # Its rows and kernel values are not needed any more.
             del fit
-        del single
+        del used
         problem, choice = replace(problem, start=start), f"block Krylov; {plan}"
-        return Krylov().solve(problem, n_components, settings, *plan.start, records, choice)
+        return Krylov().solve(problem, n_components, settings, plan.start, records, choice)
 
 
 def missed_error(solution: EigenSolution) -> float:
@@ -205,49 +197,30 @@ def missed_error(solution: EigenSolution) -> float:
     return (missed - last) / largest if missed > 2 * last and largest > 0 else 0.0
 
 
-@dataclass(frozen=True)
 class LandmarkPlan:
     """Predicted number of landmarks, and expected costs in passes over K.
 
     Parameters
     ----------
-    number : int
+    problem, n_components, tol
+    number : float
         Landmarks; 0 if they cannot reach the tolerance.
     power : float
         Power of their number with which residuals fall.
-    cost : float
-        Cost of a fit on the landmarks; infinite if it is not possible.
-    start : tuple of int
-        Landmarks of the start of block Krylov iterations, and the passes that are expected after
-        the first.
-    krylov_cost : float
-        Cost of these iterations.
     """
 
-    number: int
-    power: float
-    cost: float
-    start: tuple[int, int]
-    krylov_cost: float
-
-    def __str__(self) -> str:
-        if not np.isfinite(self.cost):
-            return "landmarks cannot reach tol"
-        return f"{self.number} landmarks, estimated at {self.cost:.2g} passes over K"
-
-    @classmethod
-    def of(
-        cls, problem: Problem, n_components: float, tol: float, number: float, power: float = 1.0
-    ) -> LandmarkPlan:
-        """Estimate costs, and choose the cheapest start of block Krylov iterations."""
+    def __init__(
+        self, problem: Problem, n_components: float, tol: float, number: float, power: float = 1.0
+    ) -> None:
         wanted = int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
         size, entry, n_samples = block_size(wanted), problem.entry_cost, problem.n_samples
         number, one_pass = int(np.ceil(number)), n_samples**2 / 2 * (entry + 4 * size)
-        cost = np.inf
-        possible = 0 < number <= n_samples
+        self.number, self.power = number, power
+        #: Cost of a fit on the landmarks; infinite if it is not possible.
+        self.cost, possible = np.inf, 0 < number <= n_samples
         if possible and landmark_bytes(problem, number) <= problem.budget.available:
             strips = n_samples * ((2 * number + SAMPLE_ROWS) * entry + 2.2 * number**2)
-            cost = float((strips + _FACTOR_COST * number**3) / one_pass)
+            self.cost = float((strips + _FACTOR_COST * number**3) / one_pass)
 
         def krylov_cost(start: tuple[int, int]) -> float:
             (n_landmarks, later_passes), directions = start, DIRECTIONS_PER_COMPONENT * size
@@ -258,14 +231,21 @@ class LandmarkPlan:
                 later = n_samples**2 / 2 * (4 * size + KEEPING_COST / later_passes)
             return 1 + (later_passes * later + start_cost) / one_pass
 
-        starts = [(default_landmarks(n_samples), expected_passes(tol))]
+        starts = [default_start(n_samples, tol)]
         # The pilot does not predict residuals that are much smaller than its own.
         if number and is_sampled(problem) and starts[0][1] <= DIRECTION_PASSES:
             # Without a pass ``number`` landmarks reach the tolerance.
             fewer = int(np.ceil(number / _FIRST_REDUCTION ** (1 / power)))
             starts.append((max(fewer, starts[0][0]), 0))
-        cheapest = min(starts, key=krylov_cost)
-        return cls(number, power, cost, cheapest, krylov_cost(cheapest))
+        #: Landmarks of the cheapest start of block Krylov iterations, and the passes that are
+        #: expected after the first; cost of these iterations.
+        self.start = min(starts, key=krylov_cost)
+        self.krylov_cost = krylov_cost(self.start)
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.cost):
+            return "landmarks cannot reach tol"
+        return f"{self.number} landmarks, estimated at {self.cost:.2g} passes over K"
 
     @classmethod
     def from_pilot(cls, problem: Problem, n_components: float, tol: float) -> LandmarkPlan:
@@ -273,21 +253,19 @@ class LandmarkPlan:
         n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
         numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
         wanted = int(n_components) if isinstance(n_components, Integral) else 1
-        impossible = cls.of(problem, n_components, tol, 0)
+        impossible = cls(problem, n_components, tol, 0)
         too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * wanted
         if too_few or tol < _ROUNDING * np.finfo(problem.X.dtype).eps:
             return impossible
         rng = np.random.default_rng([problem.seed, 6])
         rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
-        pilot = replace(problem, X=problem.take_rows(rows), engine=None)
+        pilot = replace(problem, X=problem.take_rows(rows), engine=None, exact=None, error=0.0)
         bounds: list[float] = []
         try:
             with Workers(problem.n_threads) as workers:
                 for number in numbers:
-                    solution = LandmarkFit.of(pilot, "uniform", number, workers).solution(
-                        n_components
-                    )
-                    bounds.append(residual_bound(solution, n_components))
+                    fit = LandmarkFit(pilot, "uniform", number, workers)
+                    bounds.append(residual_bound(fit.solution(n_components), n_components))
                     if bounds[-1] <= _MARGIN * tol:
                         break
         except IndefiniteKernel:
@@ -298,7 +276,7 @@ class LandmarkPlan:
         growth = (bounds[-1] / (_MARGIN * tol)) ** (1 / power)
         # Interpolated down to the last pilot that missed, not beyond the first.
         last_miss = numbers[max(len(bounds) - 2, 0)]
-        return cls.of(problem, n_components, tol, max(growth * number, last_miss), power)
+        return cls(problem, n_components, tol, max(growth * number, last_miss), power)
 
     def number_after(self, factor: float) -> float:
         """Predict the number after residuals that exceed the tolerance by a factor."""

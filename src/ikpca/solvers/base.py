@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,9 @@ from sklearn.base import BaseEstimator
 from ikpca.gram import CenteredGram
 from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
-    SampledResiduals,
     certify,
     deterministic_signs,
     nonnegative_eigenvalues,
@@ -46,7 +45,6 @@ class Outcome(Enum):
 
     CONVERGED = "the residual is within tol"
     STALLED = "the residual has reached the rounding error of the arithmetic"
-    SMALL_CHANGE = "the solution changed by no more than change_tol in the last pass"
     PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
@@ -75,8 +73,6 @@ class PassRecord:
         Squared distance in feature space between the components before and after the pass.
     note : str
         Divergence that was detected and the action taken; empty if there was none.
-    recovery : str
-        Numerical problem that was corrected without affecting the result; empty if there was none.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
     choice : str
@@ -103,7 +99,6 @@ class PassRecord:
     note: str = ""
     orthonormality_defect: float = np.nan
     excess_error: float = np.nan
-    recovery: str = ""
     choice: str = ""
 
     @property
@@ -120,7 +115,7 @@ class PassRecord:
             f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}, "
             f"change {self.change:.2e}, {self.seconds:.3f} s"
         )
-        remarks = "; ".join(filter(None, (self.choice, self.note, self.recovery)))
+        remarks = "; ".join(filter(None, (self.choice, self.note)))
         return line + (f" ({remarks})" if remarks else "")
 
 
@@ -152,16 +147,6 @@ class Landmarks:
         projections = self.row_projections
         return replace(
             self, row_projections=None if projections is None else projections[:, chosen]
-        )
-
-    def astype_float64(self, rows: Rows) -> Self:
-        """Convert to double precision; ``rows`` are the same landmarks in double precision."""
-        projections = self.row_projections
-        return replace(
-            self,
-            rows=rows,
-            mean=self.mean.astype(np.float64),
-            row_projections=None if projections is None else projections.astype(np.float64),
         )
 
 
@@ -204,7 +189,7 @@ class EigenSolution:
     trace: float
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
-    records: list[PassRecord] | tuple[()] = ()
+    records: Sequence[PassRecord] = ()
     landmarks: Landmarks | None = None
 
     @classmethod
@@ -215,11 +200,12 @@ class EigenSolution:
         eigenvalues: Floats,
         gram: CenteredGram,
         next_eigenvalue: float | None = None,
-        sampled: SampledResiduals | None = None,
+        sampled: tuple[Floats, Floats] | None = None,
     ) -> Self:
         """Make signs deterministic and compute the certificate of iterated components.
 
-        Its residuals are those along the coefficients, or the sampled ones along the projections.
+        Its residuals are those along the coefficients, or the sampled ones along the projections,
+        given with their bounds.
         """
         signs = deterministic_signs(projections)[:, None]
         coefficients, projections = coefficients * signs, projections * signs
@@ -227,11 +213,11 @@ class EigenSolution:
         residuals = relative_residuals(coefficients, projections, eigenvalues)
         certificate = certify(
             eigenvalues,
-            residuals if sampled is None else sampled.residuals,
+            residuals if sampled is None else sampled[0],
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
             gram.squared_norm_estimate,
             next_eigenvalue,
-            None if sampled is None else sampled.bounds,
+            None if sampled is None else sampled[1],
             of_projections=sampled is not None,
         )
         return cls(
@@ -276,16 +262,10 @@ class EigenSolution:
 
     def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
-        means = self.centering.column_means.astype(np.float64)
-        return replace(
-            self,
-            coefficients=self.coefficients.astype(np.float64),
-            projections=self.projections.astype(np.float64),
-            eigenvalues=self.eigenvalues.astype(np.float64),
-            eigenvectors=self.eigenvectors.astype(np.float64),
-            centering=Centering(means, self.centering.grand_mean),
-            landmarks=self.landmarks and self.landmarks.astype_float64(rows),
-        )
+        solution = replace(_astype_float64(self), centering=_astype_float64(self.centering))
+        if self.landmarks is None:
+            return solution
+        return replace(solution, landmarks=replace(_astype_float64(self.landmarks), rows=rows))
 
     @property
     def rank(self) -> int:
@@ -293,33 +273,34 @@ class EigenSolution:
         return int(np.count_nonzero(self.eigenvalues))
 
 
+def _astype_float64(part: Any) -> Any:
+    """Convert the arrays of a dataclass to double precision."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    return replace(part, **{name: value.astype(np.float64) for name, value in arrays.items()})
+
+
 #: Called after every pass with its record and a function that returns the current solution; an
 #: outcome other than None ends the run.
 Callback: TypeAlias = Callable[[PassRecord, Callable[[], EigenSolution]], Outcome | None]
 
 
-@dataclass(frozen=True, eq=False)
-class SavedRun:
-    """Content of a checkpoint.
+class Run(NamedTuple):
+    """Run after its last finished pass, which a checkpoint stores.
 
-    Parameters
+    Attributes
     ----------
     progress : object
-        Data of the solver; resuming from them is bit-exact.
+        State of the solver; in a checkpoint, data from which resuming is bit-exact.
+    outcome : Outcome or None
+        None for a run that can be continued.
     records : list of PassRecord
         One per finished pass.
-    outcome : Outcome or None
-        Outcome of a run that had ended; None for a run that can be continued.
     """
 
     progress: Any
+    outcome: Outcome | None
     records: list[PassRecord]
-    outcome: Outcome | None = None
-
-
-#: Called after every pass with a function that returns the data of a checkpoint, all records, and
-#: the outcome if the run ends.
-Record: TypeAlias = Callable[[Callable[[], object], list[PassRecord], Outcome | None], None]
 
 
 @dataclass(frozen=True)
@@ -332,33 +313,26 @@ class RunSettings:
         Passes over K.
     tol : float
         Largest relative residual of a converged run.
-    change_tol : float, optional
-        Largest change of the last pass of a run (Kim 2003).
     callback : callable, optional
-    saved : SavedRun, optional
+    saved : Run, optional
         The earlier run to resume.
     record : callable, optional
-        Stores the progress.
+        Stores a run; called after every pass with a function that returns the progress to store.
     """
 
     max_iter: int
     tol: float = 0.0
-    change_tol: float | None = None
     callback: Callback | None = None
-    saved: SavedRun | None = None
-    record: Record | None = None
+    saved: Run | None = None
+    record: Callable[[Run, Callable[[], object]], None] | None = None
 
     def report(self, solution: EigenSolution) -> Outcome | None:
         """Call the callback with the last record of a solution."""
-        last = list(solution.records)[-1]
-        return self.callback and self.callback(last, lambda: solution)
+        return self.callback and self.callback(solution.records[-1], lambda: solution)
 
     def outcome(self, records: list[PassRecord]) -> Outcome | None:
         """Apply the stopping rules to all passes so far."""
-        last = records[-1]
-        if self.change_tol is not None and last.change <= self.change_tol and not last.note:
-            return Outcome.SMALL_CHANGE
-        if float(last.residuals.max(initial=0.0)) <= self.tol:
+        if float(records[-1].residuals.max(initial=0.0)) <= self.tol:
             return Outcome.CONVERGED
         return Outcome.STALLED if _has_stalled(records) else None
 
@@ -382,13 +356,10 @@ def _has_stalled(records: list[PassRecord]) -> bool:
 
 
 class Passes(Protocol[State]):
-    """Passes of an iterative solver: a step from state to state, undo, and progress."""
+    """Passes of an iterative solver, a step from state to state."""
 
     def step(self, state: State) -> tuple[State, PassRecord, Outcome | None]:
         """Run one pass; the outcome is None if more passes may follow."""
-
-    def undo(self, state: State) -> None:
-        """Restore the data of a state after an interrupted pass."""
 
     def progress(self, state: State) -> object:
         """Return the data of a checkpoint; None if an interrupted pass has overwritten them."""
@@ -405,36 +376,22 @@ def run_passes(
     Passes of a restored run count as done, and a run that had ended is not repeated. An interrupt
     ends the run with the result of the last finished pass; the caller re-raises it.
     """
-    saved = settings.saved
     # State, records and outcome change together, so that they agree after an interrupt.
-    done: tuple[State, list[PassRecord], Outcome | None] = (state, [], None)
-    if saved is not None:
-        done = (state, list(saved.records), saved.outcome)
+    run = (settings.saved or Run(state, None, []))._replace(progress=state)
     try:
-        while done[2] is None and len(done[1]) < settings.max_iter:
+        while run.outcome is None and len(run.records) < settings.max_iter:
             with plain_interrupts():
-                following, record, outcome = passes.step(done[0])
-            records = [*done[1], record]
-            done = (following, records, outcome or settings.outcome(records))
+                following, record, outcome = passes.step(run.progress)
+            records = [*run.records, record]
+            run = Run(following, outcome or settings.outcome(records), records)
+            if settings.record is not None:
+                settings.record(run, partial(passes.progress, following))
             if settings.callback is not None:
                 stop = settings.callback(record, partial(passes.solution, following))
-                done = (following, records, done[2] or stop)
-            _record(passes, done, settings.record)
+                run = run._replace(outcome=run.outcome or stop)
     except KeyboardInterrupt:
-        passes.undo(done[0])
-        _record(passes, done, settings.record)
-        return done[0], Outcome.INTERRUPTED, done[1]
-    return done[0], done[2] or Outcome.PASS_LIMIT, done[1]
-
-
-def _record(
-    passes: Passes[State],
-    done: tuple[State, list[PassRecord], Outcome | None],
-    record: Record | None,
-) -> None:
-    state, records, outcome = done
-    if record is not None and records:
-        record(lambda: passes.progress(state), records, outcome)
+        return run.progress, Outcome.INTERRUPTED, run.records
+    return run.progress, run.outcome or Outcome.PASS_LIMIT, run.records
 
 
 @contextmanager
@@ -465,10 +422,6 @@ class Solver(BaseEstimator, ABC):
     @abstractmethod
     def check(self, n_components: float | None) -> None:
         """Raise an error for invalid options, or a number of components that is not supported."""
-
-    @abstractmethod
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Return the sizes of a fit within the memory budget."""
 
     @abstractmethod
     def solve(

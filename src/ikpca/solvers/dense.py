@@ -102,13 +102,9 @@ def solve_dense(
     grand_mean = float(column_means.mean())
     scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
     centered = K if overwrite else K.copy()
-    if K.dtype == np.float64:
-        centered -= column_means
-        centered -= row_means[:, None] - grand_mean
-    else:
-        # In double precision, as means may be much larger than centered values.
-        for strip in tile_slices(len(K)):
-            centered[strip] = K[strip] - column_means - (row_means[strip, None] - grand_mean)
+    # In double precision, as means may be much larger than centered values.
+    for strip in tile_slices(len(K)):
+        centered[strip] = K[strip] - column_means - (row_means[strip, None] - grand_mean)
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)

@@ -1,36 +1,31 @@
-"""Kernel Hebbian solvers: KHA, KHA/t, KHA/et and KHA-SMD (Kim 2003; Günter 2006)."""
+"""Kernel Hebbian solvers: KHA, KHA/t, KHA/et and KHA-SMD (Kim 2003; Günter 2006), and gains."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from numbers import Integral
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from ikpca.errors import (
     FLAG,
     Choice,
     Number,
     ParameterRules,
-    check_choice,
     check_parameters,
     invalid_parameter,
     is_auto,
 )
-from ikpca.gains import Constant, Gain, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.gram import CenteredGram, GramSource, center_gram
+from ikpca.gram.centering import GramMeans
 from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats
-from ikpca.solvers.base import (
-    EigenSolution,
-    Outcome,
-    RunSettings,
-    Solver,
-    run_passes,
-)
-from ikpca.solvers.kha_pass import LARGE_BLOCK_SIZE, N_PROBES, CoefficientStore, HebbianPasses
+from ikpca.solvers.base import EigenSolution, Outcome, RunSettings, Solver, run_passes
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
     LandmarkStart,
@@ -38,12 +33,14 @@ from ikpca.solvers.landmarks import (
     uniform_landmarks,
 )
 from ikpca.solvers.problem import Plan, Problem, centered
+from ikpca.solvers.rayleigh_ritz import Certificate
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
-#: Non-zero coefficients per component of a sparse start.
-SPARSE_NONZEROS = 32
 #: Landmarks of a start from landmarks; at most a quarter of the rows, to stay cheap.
 N_LANDMARKS = 256
+#: Columns of A over l rows that a fit needs at most: those of random vectors of a certificate, of
+#: two strips, and per component of A, AK', their companions and work space.
+_FIXED_COLUMNS, _COLUMNS_PER_COMPONENT = 576, 20
 #: Constants of automatic gains, chosen by ``benchmarks/gains.py``: η0 κ for KHA and KHA/t, h_i λ_i
 #: at t = 0 for KHA/et and KHA-SMD, from an orthonormal random start and from landmarks, which are
 #: closer to the solution.
@@ -56,6 +53,131 @@ _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
 #: Rows of the sample that shows that a kernel is indefinite, and least relative size of a negative
 #: eigenvalue, as in scikit-learn.
 _SAMPLE_ROWS, _NEGATIVE = 256, 1e-5
+
+
+class Gain(ABC):
+    """Gain per step and component; gains have no state, adaptation takes place in the sweep.
+
+    Gains can be multiplied by numbers and by gains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.solvers import InverseTime, ReciprocalEigenvalues
+    >>> kha_et = 0.05 * InverseTime() * ReciprocalEigenvalues()
+    >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
+    array([[0.0625    , 0.08333333],
+           [0.03125   , 0.04166667]])
+    """
+
+    @abstractmethod
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return η, of a shape that broadcasts to (steps, components).
+
+        Parameters
+        ----------
+        times : ndarray of shape (steps,)
+            Times t: rows seen before each step.
+        n_samples : int
+            Number l of rows.
+        eigenvalues : ndarray of shape (components,)
+            Estimates λ at the start of the pass.
+        """
+
+    def __mul__(self, other: Gain | float) -> Product:
+        return Product((self, other))
+
+    def __rmul__(self, other: float) -> Product:
+        return Product((other, self))
+
+
+@dataclass(frozen=True)
+class Product(Gain):
+    """Product of gains and positive numbers, element by element."""
+
+    factors: tuple[Gain | float, ...]
+
+    def __post_init__(self) -> None:
+        for factor in self.factors:
+            if not isinstance(factor, Gain):
+                rule = "must be a positive, finite number or a gain"
+                Number(rule, "pass gain='auto'", low=0, open_low=True).check("gain", factor)
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return the product of all factors."""
+        values = (
+            factor.gains(times, n_samples, eigenvalues)
+            if isinstance(factor, Gain)
+            else float(factor)
+            for factor in self.factors
+        )
+        return reduce(np.multiply, values, np.ones((1, 1)))
+
+
+@dataclass(frozen=True)
+class InverseTime(Gain):
+    """Search-then-converge schedule τ/(t + τ), with τ = l by default as in the papers.
+
+    Parameters
+    ----------
+    tau : float, optional
+        τ, positive, in rows; the number of samples by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.solvers import InverseTime
+    >>> InverseTime().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
+    array([1. , 0.5])
+    """
+
+    tau: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tau is not None:
+            rule = "must be positive and finite"
+            Number(rule, "pass None for l", low=0, open_low=True).check("tau", self.tau)
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return τ/(t + τ), the same for every component."""
+        tau = n_samples if self.tau is None else self.tau
+        return (tau / (times + tau))[:, None]
+
+
+@dataclass(frozen=True)
+class ReciprocalEigenvalues(Gain):
+    """Gains ‖λ‖/λ_i (Günter 2006, eq. 12), the "e" of KHA/et, or 1/λ_i without the norm.
+
+    Without ‖λ‖, the factor that multiplies them does not depend on the scale of the kernel.
+
+    Parameters
+    ----------
+    with_norm : bool, default=True
+        Multiply by ‖λ‖, as in the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.solvers import ReciprocalEigenvalues
+    >>> ReciprocalEigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
+    array([[0.25, 0.5 ]])
+    """
+
+    with_norm: bool = field(default=True, kw_only=True)
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return the reciprocals, the same for every step.
+
+        Eigenvalues are clipped below at the rounding error of the largest, as the gain of a
+        component without variance would be infinite.
+        """
+        largest = float(np.max(eigenvalues, initial=0.0)) or 1.0
+        smallest = max(np.finfo(np.float64).eps * largest, np.finfo(np.float64).tiny)
+        clipped = np.maximum(eigenvalues, smallest)
+        norm = np.linalg.norm(clipped) if self.with_norm else 1.0
+        return (norm / clipped)[None, :]
+
+
 _RULES: ParameterRules = {
     "method": Choice(METHODS),
     "gain": Number("must be 'auto', a positive number or a gain object", "pass gain='auto'",
@@ -67,7 +189,6 @@ _RULES: ParameterRules = {
     "clock": Choice(("pattern", "pass")),
     "rayleigh_ritz": FLAG,
     "backoff": FLAG,
-    "change_tol": Number("must not be negative", "pass None", low=0, allowed=(None,)),
 }  # fmt: skip
 
 
@@ -79,8 +200,8 @@ class KHA(Solver):
     method : {"kha", "kha/t", "kha/et", "kha-smd"}, default="kha/et"
         Gain: constant, ∝ 1/t, ∝ 1/(λ_i t), or the latter adapted by stochastic meta-descent.
     gain : "auto", float or gain object, default="auto"
-        "auto" needs no tuning. A number is η0 of the papers. An object from :mod:`ikpca.gains`
-        replaces the gain of the method.
+        "auto" needs no tuning. A number is η0 of the papers. An object such as
+        :class:`InverseTime` replaces the gain of the method, which "kha-smd" adapts.
     meta_gain : "auto" or float, default="auto"
         Meta-gain µ of KHA-SMD.
     meta_decay : float, default=0.99
@@ -90,7 +211,7 @@ class KHA(Solver):
         random start, and 0 otherwise.
     clock : {"pattern", "pass"}, default="pattern"
         1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
+    init : {"auto", "landmarks", "pivoted", "random"} or ndarray, default="auto"
         Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
         rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
         few outlying rows. An array of shape (n_components, n_samples) sets A, for example to the
@@ -101,9 +222,6 @@ class KHA(Solver):
     backoff : bool, default=True
         If True, undo a pass that diverges and continue with smaller gains. If False, the fit ends
         with the last finished pass, as a run of the papers; needs a gain of your own.
-    change_tol : float, default=None
-        Stopping criterion of Kim 2003: stop when a pass changes the components by at most this
-        squared distance.
 
     Examples
     --------
@@ -131,7 +249,6 @@ class KHA(Solver):
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
         backoff: bool = True,
-        change_tol: float | None = None,
     ) -> None:
         self.method = method
         self.gain = gain
@@ -142,7 +259,6 @@ class KHA(Solver):
         self.init = init
         self.rayleigh_ritz = rayleigh_ritz
         self.backoff = backoff
-        self.change_tol = change_tol
 
     @property
     def name(self) -> str:
@@ -154,9 +270,14 @@ class KHA(Solver):
         """True if the library chooses the gain, and with it the safety rules."""
         return isinstance(self.gain, str)
 
+    @property
+    def has_companion(self) -> bool:
+        """True for meta-descent, which needs companion rows B of A."""
+        return self.method == "kha-smd"
+
     def check(self, n_components: float | None) -> None:
         """Validate the options."""
-        self.check_options(("auto", *LANDMARK_KINDS, "random", "sparse"))
+        self.check_options(("auto", *LANDMARK_KINDS, "random"))
         if not isinstance(n_components, Integral):
             raise invalid_parameter(
                 "n_components",
@@ -177,12 +298,9 @@ class KHA(Solver):
         """
         check_parameters(self, _RULES)
         if isinstance(self.init, str):
-            check_choice("init", self.init, inits)
-        self._check_unused(unused)
-
-    def _check_unused(self, unused: tuple[str, ...]) -> None:
+            Choice(inits).check("init", self.init)
         own_gain = isinstance(self.gain, Gain)
-        if own_gain or self.method != "kha-smd":
+        if not self.has_companion:
             unused += ("meta_gain", "meta_decay", "log_gain_init")
         if not own_gain and self.method == "kha":
             unused += ("clock",)
@@ -192,10 +310,8 @@ class KHA(Solver):
             value = getattr(self, name)
             default = inspect.signature(KHA).parameters[name].default
             if not isinstance(value, type(default)) or value != default:
-                gain = "a gain object" if own_gain else f"method={self.method!r}"
-                raise invalid_parameter(
-                    name, value, f"has no effect with {gain} here", "leave it out"
-                )
+                rule = f"has no effect with method={self.method!r} here"
+                raise invalid_parameter(name, value, rule, "leave it out")
 
     def initial_array(self, shape: tuple[int, int]) -> Floats | None:
         """Validate and copy ``init`` if it is an array; None if it is a name."""
@@ -219,64 +335,66 @@ class KHA(Solver):
         return array
 
     def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Plan the memory of A, AK', companions, marks, work space, strips and landmarks."""
-        columns = 20 * n_components + 4 * N_PROBES + 2 * LARGE_BLOCK_SIZE
+        """Plan the memory of components, work space and strips."""
+        columns = _COLUMNS_PER_COMPONENT * n_components + _FIXED_COLUMNS
         return Plan(columns * problem.row_bytes, keep="matrix")
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
+        # Imported here because importing it starts the compiler.
+        from ikpca.solvers.kha_pass import HebbianPasses
+
         assert n_components is not None
         number = min(int(n_components), problem.n_samples)
         if problem.start is not None:
             warm = warm_start_coefficients(problem.start, number, problem.seed)
-            solver = KHA(**{**self.get_params(), "init": warm})
+            solver = clone(self).set_params(init=warm)
             return solver.solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
-        saved = None if settings.saved is None else settings.saved.progress
+        saved: Any = None if settings.saved is None else settings.saved.progress
         plan = self.plan(problem, number) if saved is None else saved.plan
         with problem.open(plan) as (source, workers):
             if saved is None:
-                store = self._initial_store(source, number, array, problem.seed, workers)
+                gram, A, AK = self._initial_components(source, number, array, problem.seed, workers)
             else:
                 gram = CenteredGram(source, saved.means, workers)
-                store = CoefficientStore(gram, saved.rows, saved.products)
-            if not store.gram.has_variance:
-                zeros = np.zeros_like(store.rows[:number])
-                solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], store.gram)
+            if not gram.has_variance:
+                zeros = np.zeros((number, gram.n_samples), dtype=gram.dtype)
+                solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
                 return replace(solution, outcome=Outcome.CONVERGED)
-            plan = replace(plan, side=source.side)
-            passes = HebbianPasses(self, store, number, problem.seed, settings.tol, plan)
-            state = passes.start() if saved is None else saved.state
-            settings = replace(settings, change_tol=self.change_tol)
+            passes = HebbianPasses(self, gram, number, problem.seed, settings.tol)
+            state: HebbianState = saved
+            if saved is None:
+                state = passes.start(A, AK, replace(plan, side=source.side))
+                del A, AK
             state, outcome, records = run_passes(passes, state, settings)
+            solution = passes.solution(state)
             try:
-                solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)
+                if outcome is not Outcome.INTERRUPTED:
+                    solution = replace(solution, certificate=passes.exact_certificate(state))
+                    outcome = (
+                        Outcome.INDEFINITE if _is_indefinite(source, problem.seed) else outcome
+                    )
             except KeyboardInterrupt:
-                outcome, solution = Outcome.INTERRUPTED, passes.solution(state)
-            if outcome is not Outcome.INTERRUPTED and _is_indefinite(source, problem.seed):
-                outcome = Outcome.INDEFINITE
+                outcome = Outcome.INTERRUPTED
             return replace(solution, outcome=outcome, records=records)
 
-    def _initial_store(
+    def _initial_components(
         self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers
-    ) -> CoefficientStore:
-        """Center K, and return A over its companion with their products, from one pass over K."""
+    ) -> tuple[CenteredGram, Floats, Floats]:
+        """Center K, and return A with AK', from one pass over K."""
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
             chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
-            start = LandmarkStart.of(source, number, chosen, workers)
-            gram = center_gram(source, None, workers)[0]
-            A, AK = start.coefficients(), start.projections
-        else:
-            if array is None:
-                array = initial_coefficients(str(self._init), number, source.n_samples, seed)
-            A = array.astype(source.dtype)
-            gram, KA = center_gram(source, A.T, workers)
-            AK = KA.T
-        companions = np.zeros_like(A) if self.has_companion else A[:0]
-        return CoefficientStore(gram, np.vstack([A, companions]), np.vstack([AK, companions]))
+            start = LandmarkStart(source, number, chosen, workers)
+            return center_gram(source, None, workers)[0], start.coefficients(), start.projections
+        if array is None:
+            array = random_coefficients(number, source.n_samples, seed)
+        A = array.astype(source.dtype)
+        gram, KA = center_gram(source, A.T, workers)
+        return gram, A, KA.T
 
     @property
     def _init(self) -> Floats | str:
@@ -290,59 +408,96 @@ class KHA(Solver):
         """True if the run starts from landmarks."""
         return isinstance(self._init, str) and self._init in LANDMARK_KINDS
 
-    @property
-    def has_companion(self) -> bool:
-        """True if the gain needs companion rows B; known before the gain is built."""
-        if isinstance(self.gain, Gain):
-            return isinstance(self.gain, MetaDescent)
-        return self.method == "kha-smd"
-
     def gain_for(self, kappa: float) -> Gain:
         """Return the gain for κ = mean k'(x, x); NaN if κ is not known and not needed."""
         if isinstance(self.gain, Gain):
             return self.gain
-        # Rows without variance do not move the components, whatever the gain.
-        kappa = kappa if kappa > 0 else 1.0
-        step = self._automatic_step(kappa) if isinstance(self.gain, str) else float(self.gain)
+        if isinstance(self.gain, str):
+            steps = _STEPS_FROM_LANDMARKS if self.from_landmarks else _STEPS
+            # The others are divided by λ.
+            step = steps[self.method] / (kappa if self.method in ("kha", "kha/t") else 1.0)
+        else:
+            step = float(self.gain)
         if self.method == "kha":
-            return Constant(step)
+            return Product((step,))
         kha_t = step * InverseTime()
         if self.method == "kha/t":
             return kha_t
-        kha_et = kha_t * ReciprocalEigenvalues(with_norm=not self.automatic)
-        return kha_et if self.method == "kha/et" else self._meta_descent(kha_et, kappa)
+        return kha_t * ReciprocalEigenvalues(with_norm=not self.automatic)
 
-    def _automatic_step(self, kappa: float) -> float:
-        steps = _STEPS_FROM_LANDMARKS if self.from_landmarks else _STEPS
-        # The others are divided by λ.
-        return steps[self.method] / (kappa if self.method in ("kha", "kha/t") else 1.0)
-
-    def _meta_descent(self, gain: Gain, kappa: float) -> MetaDescent:
-        rate, log_gain = self.meta_gain, self.log_gain_init
+    def meta_options(self, kappa: float) -> tuple[float, float, float, float]:
+        """Return µ, ξ, and the bounds on |Δρ| and |ρ|, infinite in the paper, for a κ."""
+        rate = self.meta_gain
         if isinstance(rate, str):
             # Scaled by κ like the inner product it multiplies.
             rate = (_META_RATE if self.automatic else _META_RATE_MANUAL) / kappa
-        if isinstance(log_gain, str):
-            is_random = isinstance(self._init, str) and not self.from_landmarks
-            log_gain = 1.0 if self.automatic and is_random else 0.0
         bounds = (_MAX_LOG_STEP, _MAX_LOG_GAIN) if self.automatic else (np.inf, np.inf)
-        return MetaDescent(gain, float(rate), self.meta_decay, float(log_gain), *bounds)
+        return float(rate), float(self.meta_decay), *bounds
+
+    @property
+    def initial_log_gain(self) -> float:
+        """ρ0 of meta-descent; 0 without it."""
+        if not self.has_companion:
+            return 0.0
+        if isinstance(self.log_gain_init, str):
+            is_random = isinstance(self._init, str) and not self.from_landmarks
+            return 1.0 if self.automatic and is_random else 0.0
+        return float(self.log_gain_init)
 
     def stream_gain(self, step: float) -> Gain:
         """Return the gain of a stream, whose κ is not known; ``step`` is h_i λ_i at t = 0."""
-        if isinstance(self.gain, Gain):
-            return self.gain
         if self.automatic and self.method == "kha/et":
             return step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
-        for name in ("gain", "meta_gain") if self.has_companion else ("gain",):
-            if isinstance(getattr(self, name), str):
-                raise invalid_parameter(
-                    name,
-                    "auto",
-                    f"method={self.method!r} needs a number in a stream",
-                    "pass 0.05, or method 'kha/et'",
-                )
+        if self.automatic:
+            raise invalid_parameter(
+                "gain",
+                "auto",
+                f"method={self.method!r} needs a number in a stream",
+                "pass 0.05, or method 'kha/et'",
+            )
         return self.gain_for(np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class HebbianState:
+    """State between two passes.
+
+    Parameters
+    ----------
+    rows, products : ndarray of shape (r or 2r, l)
+        A, over its companion B if there is one, and their products with K'. They are replaced and
+        never modified, so that a pass that diverges or is interrupted leaves the state as it was.
+    eigenvalues : ndarray of shape (r,)
+        λ for the gains of the next pass.
+    log_gains : ndarray of shape (r,)
+        ρ of meta-descent, zero without it.
+    captured : float
+        Σ of the Ritz values: the variance that the components capture.
+    length : float
+        Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
+        that have reached unit length from growing again.
+    plan : Plan
+        Sizes of the run.
+    gain_scale : float
+        Product of all back-offs so far.
+    passes : int
+    certificate : Certificate or None
+        None before the first pass.
+    means : GramMeans
+        Set in checkpoints only.
+    """
+
+    rows: Floats
+    products: Floats
+    eigenvalues: Floats
+    log_gains: Floats
+    captured: float
+    length: float
+    plan: Plan
+    gain_scale: float = 1.0
+    passes: int = 0
+    certificate: Certificate | None = None
+    means: GramMeans | None = None
 
 
 def _is_indefinite(source: GramSource, seed: int) -> bool:
@@ -355,22 +510,13 @@ def _is_indefinite(source: GramSource, seed: int) -> bool:
     return bool(eigenvalues[0] < -_NEGATIVE * np.abs(eigenvalues).max())
 
 
-def initial_coefficients(kind: str, n_components: int, n_samples: int, seed: int) -> Floats:
-    """Draw A ~ N(0, 1/(rl)) (Günter 2006, algorithm 1), or with few non-zeros (section 4).
+def random_coefficients(n_components: int, n_samples: int, seed: int) -> Floats:
+    """Draw A ~ N(0, 1/(rl)) (Günter 2006, algorithm 1).
 
-    The variance of the sparse start gives its components the same length in feature space. The
-    solver divides both by √κ, κ = mean k'(x, x), so that ‖w_i‖² ≈ 1/r for any kernel.
+    The passes divide it by √κ, κ = mean k'(x, x), so that ‖w_i‖² ≈ 1/r for any kernel.
     """
-    rng = np.random.default_rng([seed, 0])
     shape = (n_components, n_samples)
-    if kind == "random":
-        return rng.normal(scale=np.sqrt(1 / (n_components * n_samples)), size=shape)
-    A = np.zeros(shape)
-    nonzeros = min(SPARSE_NONZEROS, n_samples)
-    for row in A:
-        chosen = rng.choice(n_samples, size=nonzeros, replace=False)
-        row[chosen] = rng.normal(scale=np.sqrt(1 / (n_components * nonzeros)), size=nonzeros)
-    return A
+    return np.random.default_rng([seed, 0]).normal(scale=np.sqrt(1 / np.prod(shape)), size=shape)
 
 
 def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -> Floats:
@@ -381,5 +527,5 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
     eigenvalues = np.square(projections).sum(axis=0, dtype=np.float64)
     positive = eigenvalues > 0
     A = (projections[:, positive] / eigenvalues[positive]).T[:n_components]
-    random = initial_coefficients("random", n_components, len(projections), seed)
+    random = random_coefficients(n_components, len(projections), seed)
     return np.vstack([A, random[len(A) :]])

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ikpca.errors import InvalidInput, check_choice, invalid_parameter
+from ikpca.errors import Choice, InvalidInput, invalid_parameter
 from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
 from ikpca.gram.resources import Workers
@@ -33,12 +33,12 @@ from ikpca.solvers.landmarks import (
 )
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
-    SampledResiduals,
     certify,
     inner_in_double,
     multiply_rows,
     rayleigh_ritz,
     relative_residuals,
+    sample_residuals,
 )
 
 #: First number of components for a fraction of the variance.
@@ -71,39 +71,32 @@ _NEGATIVE_EPSILONS = 100
 #: Largest residual along the coefficients, in units of tol, with which residuals along the
 #: projections are sampled, and least tol for it, in units of machine epsilon.
 _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
-#: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
-#: of machine epsilon.
-_EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
+#: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol.
+_EQUAL_TOLS = 100
 #: Random vectors of the first block. For tolerances below the limit, as columns of their own would
 #: cost a pass, they are added to its other columns, with this power of machine epsilon as length.
 _PROBES, _LOOSE_TOL, _PERTURBATION_POWER = 4, 1e-4, 3 / 8
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
-#: Sampled rows of K per product, and rows of the basis per product.
-_STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
+#: Sampled rows of K per product.
+_STRIP_ROWS = 64
 
 
 #: Coefficients, projections and eigenvalues, and the next eigenvalue.
 Components: TypeAlias = tuple[Floats, Floats, Floats, float]
 
 
-def ritz_pairs(N: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenpairs of N = QᵀK'Q, descending: Ritz pairs of K' in coefficient space."""
-    values, vectors = np.linalg.eigh(N)
-    return values[::-1], vectors[:, ::-1]
-
-
 def feature_space_pairs(
-    pairs: tuple[Floats, Floats], N: Floats, S: Floats, n_components: int, eps: float
+    values: Floats, vectors: Floats, inner: Floats, n_components: int, eps: float
 ) -> tuple[Floats, Floats]:
-    """Return Ritz values, and T with A = TQᵀ, from N and S = (K'Q)ᵀK'Q.
+    """Return Ritz values, and T with A = TQᵀ, from N = QᵀK'Q, its eigenpairs, and S = (K'Q)ᵀK'Q.
 
     Ritz pairs in feature space capture the most variance, but their coefficients in near-null
     directions amplify rounding errors. So once the leading pairs have converged, and for an
     indefinite kernel, the pairs in coefficient space are used. ``eps`` is the machine epsilon of
     the basis.
     """
-    values, vectors = pairs
+    N, S = inner
     if not len(values):
         # A kernel matrix without variance leaves nothing to multiply.
         return values, vectors
@@ -125,42 +118,23 @@ def feature_space_pairs(
 
 @dataclass(frozen=True, eq=False)
 class KrylovState:
-    """State between two passes; all but the first fields are set in checkpoints only.
+    """State between two passes; all but the first fields are set in checkpoints only."""
 
-    Parameters
-    ----------
-    columns : int
-        Number of basis columns.
-    block : ndarray of shape (l, width)
-        Next block.
-    passes : int
-    blocks : int
-        Number of blocks of a pass.
-    components : tuple or None
-        None before the first pass.
-    sampled : SampledResiduals or None
-        Residuals along the projections, if they are within the tolerance and those along the
-        coefficients are not.
-    remainder : float
-        Variance outside of the basis before the last random block.
-    plan : Plan
-        Sizes of the run.
-    means : GramMeans
-    basis, products : ndarray of shape (l, columns)
-        Q and Z = K'Q.
-    inner_products : ndarray of shape (2, columns, columns)
-        QᵀZ and ZᵀZ.
-    """
-
+    #: Number of basis columns, next block, finished passes, and blocks of a pass.
     columns: int
     block: Floats
     passes: int
     blocks: int
+    #: None before the first pass.
     components: Components | None = None
-    sampled: SampledResiduals | None = None
+    #: Residuals along the projections and their bounds, if they are within the tolerance and those
+    #: along the coefficients are not.
+    sampled: tuple[Floats, Floats] | None = None
+    #: Variance outside of the basis before the last random block.
     remainder: float = np.inf
     plan: Plan | None = None
     means: GramMeans | None = None
+    #: Q and Z = K'Q, and their inner products QᵀZ and ZᵀZ.
     basis: Floats | None = None
     products: Floats | None = None
     inner_products: Floats | None = None
@@ -171,16 +145,12 @@ def block_size(n_components: int) -> int:
     return n_components + max(8, min(n_components, 16))
 
 
-def default_landmarks(n_samples: int) -> int:
-    """Choose l/20 landmarks for few rows, l/60 for many (benchmarks)."""
+def default_start(n_samples: int, tol: float) -> tuple[int, int]:
+    """Return l/20 landmarks for few rows, l/60 for many, and the passes after the first one."""
     few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
-    return max(few, min(n_samples // 60, _MAX_LANDMARKS))
-
-
-def expected_passes(tol: float) -> int:
-    """Return the expected number of passes after the first."""
+    n_landmarks = max(few, min(n_samples // 60, _MAX_LANDMARKS))
     reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
-    return max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
+    return n_landmarks, max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
 
 
 def keeps_values(problem: Problem, later_passes: int) -> bool:
@@ -221,7 +191,7 @@ class Krylov(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the initialization; all components need the dense solver."""
-        check_choice("init", self.init, LANDMARK_KINDS)
+        Choice(LANDMARK_KINDS).check("init", self.init)
         if n_components is None:
             raise invalid_parameter(
                 "n_components",
@@ -236,19 +206,13 @@ class Krylov(Solver):
         return 4 * block_size(n_components) < n_samples
 
     def plan(
-        self,
-        problem: Problem,
-        n_components: int,
-        n_landmarks: int | None = None,
-        later_passes: int | None = None,
+        self, problem: Problem, n_components: int, start: tuple[int, int] | None = None
     ) -> Plan:
         """Plan landmarks, basis and blocks within half of the budget, and the form of K.
 
-        Kernel values are kept only for further passes. ``n_landmarks`` and ``later_passes`` are
-        those of :meth:`solve`.
+        Kernel values are kept only for further passes. ``start`` is that of :meth:`solve`.
         """
-        later_passes = expected_passes(0.0) if later_passes is None else later_passes
-        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
+        n_landmarks, later_passes = start or default_start(problem.n_samples, 0.0)
         size, half = block_size(n_components), problem.budget.available // 2
         width = size * problem.row_bytes
         blocks = next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
@@ -263,15 +227,15 @@ class Krylov(Solver):
         columns = blocks * size + directions
         basis = 2 * columns * problem.row_bytes + 6 * width
         n_bytes = max(basis, 32 * n_landmarks**2 + coordinates)
-        plan = Plan(n_bytes, None, None, n_landmarks, directions, columns)
-        keep = keeps_values(problem, later_passes)
-        if later_passes > DIRECTION_PASSES and self._may_narrow(problem, plan, keep=keep):
-            number = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
-            plan = replace(plan, n_blocks=number if number >= _MIN_BLOCKS else 1)
-        return replace(plan, keep="tiles" if keep else None)
+        keep, n_blocks = keeps_values(problem, later_passes), 1
+        narrow = later_passes > DIRECTION_PASSES and size >= _MIN_BLOCKS * _NARROW_BLOCK
+        if narrow and self._may_narrow(problem, n_bytes, keep=keep):
+            n_blocks = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
+        form: Literal["tiles"] | None = "tiles" if keep else None
+        return Plan(n_bytes, form, None, n_landmarks, directions, columns, n_blocks)
 
     @staticmethod
-    def _may_narrow(problem: Problem, plan: Plan, *, keep: bool) -> bool:
+    def _may_narrow(problem: Problem, n_bytes: int, *, keep: bool) -> bool:
         """Return True if narrow blocks may replace a block of all columns.
 
         With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
@@ -280,51 +244,34 @@ class Krylov(Solver):
         """
         if problem.engine is not None or problem.start is not None:
             return False
-        if problem.X.dtype != np.float64:
-            return False
         matrix_bytes = problem.n_samples * problem.row_bytes // 2
-        in_memory = keep and matrix_bytes <= problem.budget.available - plan.n_bytes
-        return problem.kernel is None or in_memory
+        in_memory = keep and matrix_bytes <= problem.budget.available - n_bytes
+        return problem.X.dtype == np.float64 and (problem.kernel is None or in_memory)
 
     def solve(
         self,
         problem: Problem,
         n_components: float | None,
         settings: RunSettings,
-        n_landmarks: int | None = None,
-        later_passes: int | None = None,
+        start: tuple[int, int] | None = None,
         earlier: Sequence[PassRecord] = (),
         choice: str = "",
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
-        ones, until they explain enough.
-
-        Parameters
-        ----------
-        problem, n_components, settings
-        n_landmarks, later_passes : int, optional
-            Landmarks of the start, and the passes that are expected after the first.
-        earlier : list of PassRecord
-            Passes of the fit before this run.
-        choice : str
-            Text of the first record on the choice of the solver.
+        ones, until they explain enough. A solver that chooses this one gives the ``start``, the
+        number of landmarks and the passes that are expected after the first; the ``earlier`` passes
+        of the fit; and its ``choice``, a text for the first record.
         """
-        if later_passes is None:
-            later_passes = expected_passes(settings.tol)
-
-        def solve(number: int) -> EigenSolution:
-            return self._solve_number(
-                problem, number, settings, n_landmarks, later_passes, earlier, choice
-            )
-
+        start = start or default_start(problem.n_samples, settings.tol)
         if isinstance(n_components, Integral):
-            return solve(min(int(n_components), problem.n_samples))
+            number = min(int(n_components), problem.n_samples)
+            return self._solve_number(problem, number, settings, start, earlier, choice)
         assert n_components is not None
         number = _FIRST_VARIANCE_COMPONENTS
         while self.is_applicable(number, problem.n_samples):
-            solution = solve(number)
+            solution = self._solve_number(problem, number, settings, start, earlier, choice)
             explained = float(solution.eigenvalues.sum(dtype=np.float64))
             if solution.outcome is Outcome.INTERRUPTED or explained > n_components * solution.trace:
                 return solution.select_fraction(n_components)
@@ -343,29 +290,28 @@ class Krylov(Solver):
         problem: Problem,
         n_components: int,
         settings: RunSettings,
-        n_landmarks: int | None,
-        later_passes: int,
+        start: tuple[int, int],
         earlier: Sequence[PassRecord],
         choice: str,
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
-        used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        saved, seed = settings.saved, problem.seed
+        used = problem.in_single_precision(settings.tol)
+        saved, seed, error = settings.saved, problem.seed, used.error
         plan = None if saved is None else saved.progress.plan
-        plan = plan or self.plan(used, n_components, n_landmarks, later_passes)
+        plan = plan or self.plan(used, n_components, start)
         if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
             plan, error = replace(plan, keep="compact"), error + rounding
         settings = replace(settings, tol=settings.tol - error)
         with used.open(plan) as (source, workers):
             plan = replace(plan, side=source.side)
             passes = KrylovPasses(source, n_components, plan, settings.tol, seed, workers)
-            passes.error, passes.is_converted = error, used is not problem
+            passes.error, passes.is_converted = error, used.exact is not None
             passes.earlier, passes.choice = earlier, choice
             if saved is None:
                 chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
-                start = LandmarkStart.of(source, block_size(n_components), chosen, workers)
-                state = passes.start(start, problem.start)
-                del start
+                landmarks = LandmarkStart(source, block_size(n_components), chosen, workers)
+                state = passes.start(landmarks, problem.start)
+                del landmarks
             else:
                 state = passes.resume(saved.progress)
             state, outcome, records = run_passes(passes, state, settings)
@@ -419,16 +365,11 @@ class KrylovPasses:
         """
         directions, indices = landmarks.directions[: self._plan.n_directions], landmarks.indices
         number, lengths = len(directions), np.linalg.norm(directions, axis=1)
-        Q, Z, inner = self._Q[:, :number], self._Z[:, :number], self._inner[:, :number, :number]
+        Q, Z = self._Q[:, :number], self._Z[:, :number]
         Q[...] = 0
         Q[indices] = (directions / lengths[:, None]).T
-        projections = landmarks.coordinates[:number].T
-        np.divide(projections, lengths.astype(Z.dtype), out=Z)
-        # All other coefficients are zero.
-        coefficients = Q[indices]
-        for at, pair in enumerate(((coefficients, Z[indices]), (Z, Z))):
-            product = inner_in_double(*pair, self._workers)
-            inner[at] = (product + product.T) / 2
+        np.divide(landmarks.coordinates[:number].T, lengths.astype(Z.dtype), out=Z)
+        self._ritz_pairs(0, number)
         block = landmarks.projections.T
         if warm is not None:
             size = block.shape[1]
@@ -464,15 +405,14 @@ class KrylovPasses:
         """Run one pass over K."""
         started = time.perf_counter()
         first, columns = self._add_blocks(state)
-        N, S = self._extend_inner_products(state.columns, columns)
-        pairs = ritz_pairs(N)
-        if self._may_miss_components(pairs[0], state.blocks):
+        ritz_values, vectors = self._ritz_pairs(state.columns, columns)
+        if self._may_miss_components(ritz_values, state.blocks):
             state = self._start_random(state)
             first, columns = self._add_blocks(state)
-            N, S = self._extend_inner_products(0, columns)
-            pairs = ritz_pairs(N)
+            ritz_values, vectors = self._ritz_pairs(0, columns)
         Q, Z = self._Q[:, :columns], self._Z[:, :columns]
-        values, T = feature_space_pairs(pairs, N, S, self._r, self._eps)
+        inner = self._inner[:, :columns, :columns]
+        values, T = feature_space_pairs(ritz_values, vectors, inner, self._r, self._eps)
         components = self._components(Q, Z, values, T)
         change = np.inf if state.components is None else _change(components[0], state.components[1])
         state = replace(
@@ -485,7 +425,7 @@ class KrylovPasses:
         )
         outcome: Outcome | None = Outcome.CONVERGED
         if state.sampled is None:
-            state = self._next_block(state, first, pairs[1], T)
+            state = self._next_block(state, first, vectors, T)
             if state.block.shape[1] == 0:
                 state = self._probe_remainder(state)
             # An empty block: the basis spans the range of K' up to rounding.
@@ -495,23 +435,18 @@ class KrylovPasses:
 
     def _add_blocks(self, state: KrylovState) -> tuple[int, int]:
         """Multiply the blocks of a pass; return the first column of the last one, and the end."""
-        first, stop = self._add_block(state.columns, state.block)
-        for _ in range(state.blocks - 1):
-            latest = self._Z[:, first:stop]
-            block = _orthonormal(latest, self._Q[:, :stop], self._workers)
-            if not block.shape[1]:
+        block, first, stop = state.block, state.columns, state.columns
+        for number in range(state.blocks):
+            if number:
+                block = _orthonormal(self._Z[:, first:stop], self._Q[:, :stop], self._workers)
+            if number and not block.shape[1]:
                 break
-            first, stop = self._add_block(stop, block)
+            first, stop = stop, stop + block.shape[1]
+            self._Q[:, first:stop] = block
+            self._Z[:, first:stop] = self._multiply(block)
+            if not np.isfinite(self._Z[:, first:stop]).all():
+                raise InvalidInput(NOT_FINITE)
         return first, stop
-
-    def _add_block(self, start: int, block: Floats) -> tuple[int, int]:
-        """Multiply a block; return its first column in the basis, and its end."""
-        stop = start + block.shape[1]
-        self._Q[:, start:stop] = block
-        self._Z[:, start:stop] = self._multiply(block)
-        if not np.isfinite(self._Z[:, start:stop]).all():
-            raise InvalidInput(NOT_FINITE)
-        return start, stop
 
     def _may_miss_components(self, ritz_values: Floats, blocks: int) -> bool:
         """Return True if as many eigenvalues are equal as a narrow block has columns.
@@ -519,7 +454,7 @@ class KrylovPasses:
         A basis of such blocks cannot contain more eigenvectors of a multiple eigenvalue.
         """
         values, width = ritz_values[: self._r], self._size // blocks
-        limit = max(_EQUAL_TOLS * self._tol, _EQUAL_EPSILONS * self._eps) * values.max(initial=0.0)
+        limit = _EQUAL_TOLS * max(self._tol, self._eps) * values.max(initial=0.0)
         last = values[width - 1 :]
         equal = values[: len(last)] - last <= limit
         return blocks > 1 and bool((equal & (last > limit)).any())
@@ -538,14 +473,8 @@ class KrylovPasses:
     ) -> KrylovState:
         """Add the next block, and restart the basis if necessary.
 
-        Parameters
-        ----------
-        state : KrylovState
-            State without the block.
-        first : int
-            First column of the last block.
-        vectors, T : ndarray
-            Ritz vectors and components in terms of the basis.
+        ``first`` is the first column of the last block; ``vectors`` and ``T`` are Ritz vectors and
+        components in terms of the basis.
         """
         size, kept = self._size, state.columns
         Q, Z, leading = self._Q[:, :kept], self._Z[:, :kept], vectors[:, :size]
@@ -558,7 +487,7 @@ class KrylovPasses:
             kept, self._restarted = leading.shape[1], state.passes - 1
             for array, part in ((self._Q, Q), (self._Z, Z)):
                 array[:, :kept] = multiply_rows(part, leading, self._workers)
-            self._extend_inner_products(0, kept)
+            self._ritz_pairs(0, kept)
             latest = self._Z[:, :kept]
         block = _orthonormal(latest, self._Q[:, :kept], self._workers)
         return replace(state, columns=kept, block=block[:, : size // state.blocks])
@@ -573,8 +502,9 @@ class KrylovPasses:
         gram, columns = self._gram, state.columns
         assert gram is not None
         # A restart may have replaced the basis.
-        N, S = self._inner[:, :columns, :columns]
-        values, T = feature_space_pairs(ritz_pairs(N), N, S, self._r, self._eps)
+        inner = self._inner[:, :columns, :columns]
+        pairs = self._ritz_pairs(columns, columns)
+        values, T = feature_space_pairs(*pairs, inner, self._r, self._eps)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
         noise = gram.rounding * gram.n_samples
@@ -585,9 +515,6 @@ class KrylovPasses:
         block = self._random_block(distances, width, state.passes)
         block = _orthonormal(block, self._Q[:, :columns], self._workers)
         return replace(state, block=block, remainder=remainder)
-
-    def undo(self, state: KrylovState) -> None:
-        """Do nothing: the basis of the state is intact, or cannot be restored."""
 
     def progress(self, state: KrylovState) -> KrylovState | None:
         """Return the checkpoint data after a pass; None if a restart has overwritten its basis."""
@@ -630,8 +557,11 @@ class KrylovPasses:
             return product
         return self._gram.multiply(block)
 
-    def _extend_inner_products(self, start: int, stop: int) -> Floats:
-        """Return QᵀZ and ZᵀZ of the first columns; those up to ``start`` are stored."""
+    def _ritz_pairs(self, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Return the eigenpairs of QᵀZ, descending: Ritz pairs of K' in coefficient space.
+
+        QᵀZ and ZᵀZ are extended by the columns from ``start`` on.
+        """
         Q, Z, new = self._Q[:, :stop], self._Z[:, :stop], slice(start, stop)
         inner = self._inner[:, :stop, :stop]
         for at, (left, right) in enumerate(((Q, Z), (Z, Z))):
@@ -639,7 +569,8 @@ class KrylovPasses:
             inner[at, new, :start] = inner[at, :start, new].T
             inner[at, new, new] += inner[at, new, new].T.copy()
             inner[at, new, new] /= 2
-        return inner
+        values, vectors = np.linalg.eigh(inner[0])
+        return values[::-1], vectors[:, ::-1]
 
     def _components(self, Q: Floats, Z: Floats, values: Floats, T: Floats) -> Components:
         # Components beyond the rank are zero.
@@ -651,7 +582,7 @@ class KrylovPasses:
 
     def _sampled_residuals(
         self, components: Components, Z: Floats, T: Floats
-    ) -> SampledResiduals | None:
+    ) -> tuple[Floats, Floats] | None:
         """Estimate residuals along the projections if those along the coefficients exceed tol.
 
         They are a multiplication by K' ahead, and a sample of its rows takes a small part of a
@@ -675,17 +606,9 @@ class KrylovPasses:
             products = np.vstack([gram.strip(part).dot(V) for part in parts])
             return (products - V[indices] * eigenvalues).astype(np.float64)
 
-        leverages = np.square(V).sum(axis=1)
-        estimate = SampledResiduals.of(
-            rows_of,
-            gram.diagonal(),
-            self._distances(Z, T),
-            leverages,
-            self._seed,
-            self._tol,
-            largest,
-        )
-        return estimate if estimate.bounds.max() <= self._tol else None
+        weights = gram.diagonal(), self._distances(Z, T), np.square(V).sum(axis=1)
+        residuals, bounds, _ = sample_residuals(rows_of, *weights, self._seed, self._tol, largest)
+        return (residuals, bounds) if bounds.max() <= self._tol else None
 
     def _distances(self, Z: Floats, T: Floats) -> Floats:
         """Return the squared distances of all rows from the span of the basis, by strips."""
@@ -696,7 +619,7 @@ class KrylovPasses:
             projections = Z[strip] @ T.T
             return np.einsum("ij,ij->i", projections, projections)
 
-        parts = self._workers.map(part, tile_slices(len(Z), _DISTANCE_ROWS))
+        parts = self._workers.map(part, tile_slices(len(Z)))
         return np.abs(self._gram.diagonal() - np.concatenate(list(parts)))
 
     def _record(
@@ -704,16 +627,16 @@ class KrylovPasses:
     ) -> PassRecord:
         A, AK, eigenvalues, next_eigenvalue = components
         assert self._gram is not None
-        sampled, entries = state.sampled, self._gram.entries
-        residuals = relative_residuals(A, AK, eigenvalues) if sampled is None else sampled.residuals
+        residuals, bounds = state.sampled or (relative_residuals(A, AK, eigenvalues), None)
+        entries = self._gram.entries + (self.earlier[-1].entries if self.earlier else 0)
         certificate = certify(
             eigenvalues,
             residuals,
             inner_in_double(A.T, AK.T),
             self._gram.squared_norm_estimate,
             next_eigenvalue,
-            None if sampled is None else sampled.bounds,
-            of_projections=sampled is not None,
+            bounds,
+            of_projections=bounds is not None,
         )
         return PassRecord(
             number=len(self.earlier) + state.passes,
@@ -721,7 +644,7 @@ class KrylovPasses:
             eigenvalues=eigenvalues,
             residuals=residuals,
             gains=np.full(self._r, np.nan),
-            entries=entries + (self.earlier[-1].entries if self.earlier else 0),
+            entries=entries,
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,

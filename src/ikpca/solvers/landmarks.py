@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import linalg
 
@@ -63,7 +61,8 @@ def pivoted_landmarks(
     diagonal = np.clip(source.diagonal().astype(np.float64), 0, None)
     noise = _ROUNDING * float(np.finfo(source.dtype).eps) * diagonal
     residuals = np.where(diagonal > noise, diagonal, 0)
-    pivots = _Pivots(source)
+    pivots = np.zeros(0, dtype=np.intp)
+    factor: Floats = np.zeros((0, 0))
     for _ in range(_MAX_ROUNDS):
         total = float(residuals.sum())
         if len(pivots) >= number or total <= 0:
@@ -72,81 +71,77 @@ def pivoted_landmarks(
             raise InvalidInput(NOT_FINITE)
         size = min(2 * (number - len(pivots)), max(_FIRST_BLOCK, 2 * len(pivots)))
         proposed = rng.choice(source.n_samples, size=size, p=residuals / total)
-        pivots.accept(proposed, residuals[proposed], rng.random(size), number)
+        thresholds = rng.random(size) * residuals[proposed]
+        pivots, factor = _accept_pivots(source, pivots, factor, proposed, thresholds, number)
         if len(pivots) < number:
-            residuals = pivots.residuals(diagonal, workers)
+            residuals = diagonal - _squared_projections(source, pivots, factor, workers)
             residuals[residuals <= noise] = 0
-            residuals[pivots.indices] = 0
+            residuals[pivots] = 0
     if not len(pivots):
         return uniform_landmarks(source.n_samples, number, seed)
-    chosen = np.array(pivots.indices, dtype=np.intp)
-    missing = min(number - len(chosen), int(np.count_nonzero(residuals)))
+    missing = min(number - len(pivots), int(np.count_nonzero(residuals)))
     if missing > 0:
         # Residuals fall too fast for rejection to accept many rows.
         weights = residuals / residuals.sum()
         more = rng.choice(source.n_samples, size=missing, replace=False, p=weights)
-        chosen = np.concatenate([chosen, more])
-    return np.sort(chosen)
+        pivots = np.concatenate([pivots, more])
+    return np.sort(pivots)
 
 
-class _Pivots:
-    """Accepted pivots, their kernel matrix, and its Cholesky factor in double precision."""
+def _accept_pivots(
+    source: GramSource,
+    pivots: Indices,
+    factor: Floats,
+    proposed: Indices,
+    thresholds: Floats,
+    number: int,
+) -> tuple[Indices, Floats]:
+    """Add proposed rows in turn whose present residual exceeds their threshold, up to a number.
 
-    def __init__(self, source: GramSource) -> None:
-        self._source = source
-        self.indices: list[int] = []
-        self._factor = np.zeros((0, 0))
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def accept(self, proposed: Indices, residuals: Floats, draws: Floats, number: int) -> None:
-        """Accept proposed rows in turn, each with its present over its former residual."""
-        n_former = len(self)
-        rows = np.concatenate([np.array(self.indices, dtype=np.intp), proposed])
-        K = self._source.submatrix(proposed, rows).astype(np.float64)
-        # Residual values of the proposed rows among each other, given the former pivots.
-        above = np.zeros((n_former, len(proposed)))
-        if n_former:
-            above = linalg.solve_triangular(self._factor, K[:, :n_former].T, lower=True)
-        H = K[:, n_former:] - above.T @ above
-        new = np.zeros((min(len(proposed), number - n_former), len(proposed)))
-        accepted: list[int] = []
-        for i in range(len(proposed)):
-            if n_former + len(accepted) == number:
-                break
-            column = new[: len(accepted), i]
-            present = H[i, i] - column @ column
-            if present <= draws[i] * residuals[i] or present <= 0:
-                continue
-            row = H[i] - column @ new[: len(accepted)]
-            new[len(accepted)] = row / np.sqrt(present)
-            accepted.append(i)
-        self.indices += [int(proposed[i]) for i in accepted]
-        factor = np.zeros((len(self), len(self)))
-        factor[:n_former, :n_former] = self._factor
-        factor[n_former:, :n_former] = above[:, accepted].T
-        factor[n_former:, n_former:] = np.tril(new[: len(accepted), accepted].T)
-        self._factor = factor
-
-    def residuals(self, diagonal: Floats, workers: Workers) -> Floats:
-        """Return the squared distances of the images of all rows from the span of the pivots."""
-        source, rows = self._source, np.array(self.indices, dtype=np.intp)
-        inverse = linalg.solve_triangular(self._factor, np.eye(len(rows)), lower=True)
-        inverse = inverse.astype(source.dtype)
-
-        def part(columns: slice) -> Floats:
-            values = np.empty((len(rows), columns.stop - columns.start), dtype=source.dtype)
-            source.fill(rows, columns, values)
-            z = inverse @ values
-            return np.einsum("ij,ij->j", z, z)
-
-        width = min(source.strip_width, _STRIP)
-        parts = workers.map(part, tile_slices(source.n_samples, width))
-        return np.clip(diagonal - np.concatenate(list(parts)), 0, None)
+    ``factor`` is the Cholesky factor of the kernel matrix of the pivots, in double precision.
+    """
+    n_former = len(pivots)
+    K = source.submatrix(proposed, np.concatenate([pivots, proposed])).astype(np.float64)
+    # Residual values of the proposed rows among each other, given the former pivots.
+    above = np.zeros((0, len(proposed)))
+    if n_former:
+        above = linalg.solve_triangular(factor, K[:, :n_former].T, lower=True)
+    H = K[:, n_former:] - above.T @ above
+    new = np.zeros((min(len(proposed), number - n_former), len(proposed)))
+    accepted: list[int] = []
+    for i in range(len(proposed)):
+        if n_former + len(accepted) == number:
+            break
+        column = new[: len(accepted), i]
+        present = H[i, i] - column @ column
+        if present <= thresholds[i]:
+            continue
+        row = H[i] - column @ new[: len(accepted)]
+        new[len(accepted)] = row / np.sqrt(present)
+        accepted.append(i)
+    right, below = np.zeros((n_former, len(accepted))), np.tril(new[: len(accepted), accepted].T)
+    factor = np.block([[factor, right], [above[:, accepted].T, below]])
+    return np.concatenate([pivots, proposed[accepted]]), factor
 
 
-def leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
+def _squared_projections(
+    source: GramSource, pivots: Indices, factor: Floats, workers: Workers
+) -> Floats:
+    """Return the squared lengths of the images of all rows, projected on the span of the pivots."""
+    inverse = linalg.solve_triangular(factor, np.eye(len(pivots)), lower=True)
+    inverse = inverse.astype(source.dtype)
+
+    def part(columns: slice) -> Floats:
+        values = np.empty((len(pivots), columns.stop - columns.start), dtype=source.dtype)
+        source.fill(pivots, columns, values)
+        z = inverse @ values
+        return np.einsum("ij,ij->j", z, z)
+
+    width = min(source.strip_width, _STRIP)
+    return np.concatenate(list(workers.map(part, tile_slices(source.n_samples, width))))
+
+
+def _leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
     """Return leading components of the landmarks alone, whose coefficients have zero row sums.
 
     They are ordered by decreasing variance. Several times as many as the components wanted are
@@ -173,75 +168,63 @@ def leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
     return directions - directions.mean(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
 class LandmarkStart:
     """Components in the leading directions of landmarks, from which iterations start.
 
-    For coefficients A with zero row sums on m landmarks, AK' is AK minus its row means. So m kernel
-    rows give exact projections.
+    For coefficients A with zero row sums on m landmarks, AK' is AK minus its row means. So one pass
+    over m kernel rows gives exact projections.
 
-    Parameters
+    Attributes
     ----------
     indices : ndarray of shape (m,)
     directions : ndarray of shape (d, m)
         Coefficients of the directions.
     coordinates : ndarray of shape (d, l)
         AK' of the directions.
-    rotation : ndarray of shape (r, d)
-        Components in terms of the directions.
     eigenvalues : ndarray of shape (r,)
         Ritz values: lower bounds of the eigenvalues of K'.
     distances : ndarray of shape (l,)
         Estimated squared distances of all rows from the span of the directions and the mean.
     """
 
-    indices: Indices
-    directions: Floats
-    coordinates: Floats
-    rotation: Floats
-    eigenvalues: Floats
-    distances: Floats
-
-    @classmethod
-    def of(
-        cls, source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
-    ) -> LandmarkStart:
-        """Compute the start in a pass over the kernel rows of the landmarks."""
+    def __init__(
+        self, source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
+    ) -> None:
         gram, dtype = source.submatrix(indices, indices).astype(np.float64), source.dtype
         if not np.isfinite(gram).all():
             raise InvalidInput(NOT_FINITE)
         noise = float(np.finfo(dtype).eps * np.abs(gram).max())
-        directions = leading_directions(gram, n_components, noise)
+        directions = _leading_directions(gram, n_components, noise)
         # The last row gives the inner products with the mean of the landmarks.
         weights = np.vstack([directions, np.full((1, len(gram)), 1 / len(gram))])
         products = _combine(source, weights.astype(dtype), indices, workers)
         if not np.isfinite(products).all():
             raise InvalidInput(NOT_FINITE)
         coordinates, of_mean = products[:-1], products[-1]
-        means = coordinates.mean(axis=1, dtype=np.float64)
-        coordinates -= means[:, None].astype(dtype)
-        # From the mean of the landmarks, about which the directions are a basis.
-        shifts = (means - directions @ gram.mean(axis=1)).astype(dtype)
+        # First from the mean of the landmarks, about which the directions are a basis.
+        coordinates -= (directions @ gram.mean(axis=1)).astype(dtype)[:, None]
         distances = source.diagonal() - 2 * of_mean + gram.mean()
         distances -= np.einsum("ij,ij->j", coordinates, coordinates)
-        distances -= 2 * shifts @ coordinates + shifts @ shifts
-        values, rotation = np.zeros(n_components), np.zeros((n_components, len(directions)))
+        coordinates -= coordinates.mean(axis=1, dtype=np.float64).astype(dtype)[:, None]
+        # With fewer directions than components, the remaining eigenvalues are zero.
+        self.eigenvalues = np.zeros(n_components)
+        self._rotation = np.zeros((n_components, len(directions)))
         if len(directions):
-            # With fewer directions than components, the remaining eigenvalues are zero.
             scatter = inner_in_double(coordinates.T, coordinates.T, workers)
-            found, U = leading_eigenpairs(scatter, n_components)
-            values[: len(found)], rotation[: len(found)] = found, U.T
-        return cls(indices, directions, coordinates, rotation, values, np.abs(distances))
+            values, U = leading_eigenpairs(scatter, n_components)
+            self.eigenvalues[: len(values)], self._rotation[: len(values)] = values, U.T
+        self.indices, self.directions, self.coordinates = indices, directions, coordinates
+        self.distances = np.abs(distances)
 
     @property
     def projections(self) -> Floats:
         """AK' of the components."""
-        return self.rotation.astype(self.coordinates.dtype) @ self.coordinates
+        return self._rotation.astype(self.coordinates.dtype) @ self.coordinates
 
     def coefficients(self) -> Floats:
         """Return A of the components with all l columns."""
-        A = np.zeros((len(self.rotation), self.coordinates.shape[1]), self.coordinates.dtype)
-        A[:, self.indices] = self.rotation @ self.directions
+        A = np.zeros((len(self._rotation), self.coordinates.shape[1]), self.coordinates.dtype)
+        A[:, self.indices] = self._rotation @ self.directions
         return A
 
 

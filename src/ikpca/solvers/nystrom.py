@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Integral
 from typing import ClassVar, TypeVar
@@ -40,15 +41,15 @@ from ikpca.solvers.base import (
     Solver,
 )
 from ikpca.solvers.landmarks import choose_landmarks
-from ikpca.solvers.problem import Plan, Problem, check_kernel_values
+from ikpca.solvers.problem import Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     SAMPLE_ROWS,
-    SampledResiduals,
     certify,
     deterministic_signs,
     draw_rows,
     leading_eigenpairs,
     nonnegative_eigenvalues,
+    sample_residuals,
 )
 
 Result = TypeVar("Result")
@@ -133,26 +134,18 @@ class Nystrom(Solver):
                 "pass more landmarks",
             )
 
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Plan the first number of landmarks."""
-        number = self._first_number(problem, n_components, 0.0)
-        return Plan(landmark_bytes(problem, number), n_landmarks=number)
-
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         check_rows_and_kernel(problem)
-        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
+        used = problem.in_single_precision(settings.tol)
         number = self._first_number(problem, n_components, settings.tol)
         records: list[PassRecord] = []
         while True:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit.of(single, self.selection, number, workers)
+                fit = LandmarkFit(used, self.selection, number, workers)
                 solution = fit.solution(n_components, records, tol=settings.tol)
-            if single is not problem:
-                solution = solution.with_error(error)
-                solution = solution.astype_float64(problem.take_rows(fit.indices))
             records = list(solution.records)
             stop = settings.report(solution)
             outcome = self._outcome(problem, solution, n_components, settings, number) or stop
@@ -170,15 +163,8 @@ class Nystrom(Solver):
     ) -> LandmarkFit:
         """Compute the moments of parts of the rows on one set of landmarks.
 
-        Parameters
-        ----------
-        problem : Problem
-        parts : sequence of indices
-            Every row belongs to one of them.
-        number, min_number : int
-            Landmarks for ``n_landmarks="auto"``; fewer, but at least ``min_number``, if an explicit
-            budget is too small.
-        workers : Workers
+        Every row belongs to one of the parts. With ``n_landmarks="auto"``, there are ``number``
+        landmarks, or fewer if an explicit budget is too small, but at least ``min_number``.
         """
         check_rows_and_kernel(problem)
         if not is_auto(self.n_landmarks):
@@ -188,10 +174,9 @@ class Nystrom(Solver):
             # The moments of every part, and the components without it.
             used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
-            if number <= min_number or fits_memory(reserved, number):
-                break
+            if number <= min_number or _fits_memory(reserved, number):
+                return LandmarkFit(reserved, self.selection, number, workers, parts)
             number = max(min_number, int(_SHRINK * number))
-        return LandmarkFit.of(reserved, self.selection, number, workers, parts)
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
         if not is_auto(self.n_landmarks):
@@ -249,16 +234,16 @@ def residual_bound(solution: EigenSolution, n_components: float | None) -> float
     return float(solution.certificate.residual_bounds.max(initial=0.0))
 
 
-def strip_rows(problem: Problem, number: int) -> int:
+def _strip_rows(problem: Problem, number: int) -> int:
     """Return the rows of a strip; fewer if an explicit budget is small."""
     rows = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP)
     rows = min(rows, max(-(-problem.n_samples // _STRIPS), _MAX_STRIP // 8))
-    while rows > _MIN_STRIP and not fits_memory(problem, number, rows, problem.n_threads):
+    while rows > _MIN_STRIP and not _fits_memory(problem, number, rows, problem.n_threads):
         rows //= 2
     return max(rows, _MIN_STRIP)
 
 
-def fits_memory(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> bool:
+def _fits_memory(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> bool:
     """Return False if an explicit budget is too small."""
     needed = landmark_bytes(problem, number, rows, threads)
     return not problem.budget.explicit or needed <= problem.budget.available
@@ -275,7 +260,7 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     return factors + strips + vectors + 2 * number * problem.X.shape[1] * item
 
 
-def cache_bytes(problem: Problem, number: int, rows: int, limit: int) -> int:
+def _cache_bytes(problem: Problem, number: int, rows: int, limit: int) -> int:
     """Return the memory for values that are kept between the passes."""
     needed = landmark_bytes(problem, number, rows, problem.n_threads)
     return max(0, min(limit, (problem.budget.available - needed) // 3))
@@ -285,38 +270,15 @@ class IndefiniteKernel(InvalidInput):
     """Kernel matrix with significant negative eigenvalues."""
 
 
-@dataclass(frozen=True, eq=False)
 class LandmarkFeatures:
     """Features z(x) = T(k(x) − c) of rows; computes them by strips, also in other processes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : rows of shape (q, N)
-        Landmarks that are linearly independent in feature space.
-    gram : ndarray of shape (q, q)
-        Their kernel matrix in double precision.
-    weights : ndarray of shape (q, q)
-        T, the inverse of its Cholesky factor.
-    strip : int
-        Rows of a strip.
-    cache : ndarray of shape (n_cached, q), optional
-        Kernel values of the first rows: written by ``moments``, then read.
+    T is the inverse of the Cholesky factor of the kernel matrix of the landmarks, and c the mean of
+    this matrix, near the mean of the kernel values of all rows. Landmarks whose images are
+    combinations of those of others are dropped; ``kept`` are the indices of the rest.
     """
 
-    kernel: Kernel
-    rows: Rows
-    gram: Floats
-    weights: Floats
-    strip: int
-    cache: Floats | None = None
-
-    @classmethod
-    def of(cls, kernel: Kernel, rows: Rows, strip: int) -> tuple[LandmarkFeatures, Indices]:
-        """Factor the kernel matrix of landmarks; also return the indices of those that are kept.
-
-        Landmarks whose images are combinations of those of others are dropped.
-        """
+    def __init__(self, kernel: Kernel, rows: Rows, strip: int) -> None:
         exact = rows.astype(np.float64)
         gram = cross_gram(kernel, exact, exact)
         if not np.isfinite(gram).all():
@@ -332,28 +294,22 @@ class LandmarkFeatures:
                 "the kernel matrix of the landmarks is not positive semi-definite: its span has no "
                 "best components; choose another kernel, or eigen_solver='krylov'."
             )
-        kept, weights = order[: max(rank, 1)], np.zeros((1, 1))
+        self.kernel, self.strip = kernel, strip
+        self.kept = order[: max(rank, 1)]
+        self.rows, self.gram = rows[self.kept], gram[np.ix_(self.kept, self.kept)]
+        self.weights, self.center = np.zeros((1, 1)), self.gram.mean(axis=1)
         if rank:
-            weights = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
-        return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], weights, strip), kept
-
-    @property
-    def center(self) -> Floats:
-        """Mean c of the kernel values of the landmarks, near the mean of those of all rows."""
-        return self.gram.mean(axis=1)
+            self.weights = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
+        #: Kernel values of the first rows: written by ``moments``, then read.
+        self.cache: Floats | None = None
 
     def exact_coordinates(self, X: Rows) -> Floats:
         """Return Tk(x) of a few rows in double precision."""
         X, landmarks = (rows.astype(np.float64) for rows in (X, self.rows))
-        return multiply_triangle(cross_gram(self.kernel, X, landmarks), self.weights)
+        return _multiply_triangle(cross_gram(self.kernel, X, landmarks), self.weights)
 
-    def kernel_values(self, X: Rows, start: int) -> Floats:
-        """Return the kernel values of rows with the landmarks, from the cache if it has them."""
-        values = self._cached(start, X.shape[0])
-        return cross_gram(self.kernel, X, self.rows) if values is None else values
-
-    def moments(self, X: Rows, start: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return Σz, Σzzᵀ, and the squared distances from the span and k(x, x) of rows.
+    def moments(self, X: Rows, start: int) -> tuple[Floats, Floats, Floats]:
+        """Return Σz, Σzzᵀ, and two rows: squared distances from the span and k(x, x) of X.
 
         Distances that are rounding errors keep their size, by which rows are sampled.
         """
@@ -361,35 +317,44 @@ class LandmarkFeatures:
         weights = self.weights.astype(dtype)
         offset = weights @ self.center.astype(dtype)
         sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
-        distances, diagonal = np.empty((2, X.shape[0]), dtype=dtype)
+        distances, diagonal = sizes = np.empty((2, X.shape[0]), dtype=dtype)
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
             k = self._cached(start + part.start, strip.shape[0])
             if k is None:
                 k = np.empty((strip.shape[0], number), dtype=dtype)
             self.kernel.fill(strip, self.rows, k)
-            z = multiply_triangle(k, weights)
+            z = _multiply_triangle(k, weights)
             diagonal[part] = self.kernel.diagonal(strip)
             distances[part] = np.abs(diagonal[part] - np.einsum("ij,ij->i", z, z))
             z -= offset
             sums += z.sum(axis=0, dtype=np.float64)
             products += z.T @ z
-        return sums, products, distances, diagonal
+        return sums, products, sizes
 
-    def mean_and_scatter(
-        self, counts: Floats, sums: Floats, products: Floats, traces: Floats
-    ) -> tuple[int, Floats, Floats, float]:
-        """Return the number of rows, the mean of Tk, Σzzᵀ about the mean, and the trace of K'.
+    def project(self, A: Floats, offsets: Floats, X: Rows, start: int) -> Floats:
+        """Return the projections Ak(x) − offsets of rows, with kernel values from the cache."""
+        A, offsets, strips = A.astype(X.dtype), offsets.astype(X.dtype), []
+        for part in tile_slices(X.shape[0], self.strip):
+            values = self._cached(start + part.start, part.stop - part.start)
+            if values is None:
+                values = cross_gram(self.kernel, X[part], self.rows)
+            strips.append(values @ A.T - offsets)
+        return np.concatenate(strips)
 
-        The parameters are the moments of parts of the rows.
+    def sampled_products(
+        self, A: Floats, offsets: Floats, sample: Rows, Y: Floats | None, X: Rows, start: int
+    ) -> Floats:
+        """Return the part of rows X of K[S, :]Y for a sample S, in double precision.
+
+        The projections Y of all rows are computed again if they are not kept.
         """
-        n_samples, total = int(counts.sum()), sums.sum(axis=0)
-        shift = total / n_samples
-        scatter = np.outer(shift, -total)
-        scatter += products.sum(axis=0)
-        mean = shift + self.weights @ self.center
-        trace = float(traces.sum()) - n_samples * float(mean @ mean)
-        return n_samples, mean, (scatter + scatter.T) / 2, trace
+        total = np.zeros((sample.shape[0], len(offsets)))
+        for part in tile_slices(X.shape[0], self.strip):
+            strip, own = X[part], slice(start + part.start, start + part.stop)
+            projections = self.project(A, offsets, strip, own.start) if Y is None else Y[own]
+            total += cross_gram(self.kernel, strip, sample).T @ projections
+        return total
 
     def _cached(self, start: int, n_rows: int) -> Floats | None:
         """Return the memory of a strip in the cache; None if it does not have all of it."""
@@ -397,7 +362,7 @@ class LandmarkFeatures:
         return strip if strip is not None and len(strip) == n_rows else None
 
 
-def multiply_triangle(k: Floats, lower: Floats) -> Floats:
+def _multiply_triangle(k: Floats, lower: Floats) -> Floats:
     """Return k Lᵀ for a lower triangular matrix, by blocks that skip most zeros."""
     number = len(lower)
     out = np.empty_like(k)
@@ -406,205 +371,106 @@ def multiply_triangle(k: Floats, lower: Floats) -> Floats:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class LandmarkComponents:
-    """Components in the span of landmarks; projects strips of rows, also in other processes.
-
-    Parameters
-    ----------
-    features : LandmarkFeatures
-    eigenvalues : ndarray of shape (r,)
-    next_eigenvalue : float
-    coefficients : ndarray of shape (r, q)
-        Coefficients of the images of the landmarks, in double precision.
-    offsets : ndarray of shape (r,)
-        Inner products with the mean.
-    """
-
-    features: LandmarkFeatures
-    eigenvalues: Floats
-    next_eigenvalue: float
-    coefficients: Floats
-    offsets: Floats
-
-    def project(self, X: Rows, start: int) -> Floats:
-        """Return the projections of rows."""
-        A, offsets = self.coefficients.astype(X.dtype), self.offsets.astype(X.dtype)
-        parts = tile_slices(X.shape[0], self.features.strip)
-        values = (self.features.kernel_values(X[part], start + part.start) for part in parts)
-        return np.concatenate([strip @ A.T - offsets for strip in values])
-
-    def leverages_of(self, X: Rows, start: int) -> Floats:
-        """Return the leverages of rows."""
-        return self.leverages(self.project(X, start))
-
-    def leverages(self, projections: Floats) -> Floats:
-        """Return Σ_i y_i²/λ_i, without components that have no variance."""
-        weights = np.zeros_like(self.eigenvalues)
-        np.divide(1, self.eigenvalues, out=weights, where=self.eigenvalues > 0)
-        return np.einsum("ij,ij,j->i", projections, projections, weights)
-
-    def sampled_products(
-        self, sample: Rows, projections: Floats | None, X: Rows, start: int
-    ) -> Floats:
-        """Return the part of rows X of K[S, :]Y, in double precision.
-
-        Parameters
-        ----------
-        sample : rows of shape (s, N)
-            The rows S.
-        projections : ndarray of shape (l, r) or None
-            Y; computed again if it is not kept.
-        X, start
-            Rows, and the index of the first one.
-        """
-        total = np.zeros((sample.shape[0], len(self.offsets)))
-        for part in tile_slices(X.shape[0], self.features.strip):
-            strip, own = X[part], slice(start + part.start, start + part.stop)
-            Y = self.project(strip, own.start) if projections is None else projections[own]
-            total += cross_gram(self.features.kernel, strip, sample).T @ Y
-        return total
-
-
-@dataclass(frozen=True, eq=False)
 class LandmarkFit:
-    """Moments of the features of all rows, from which components follow.
+    """Moments of the features of all rows, computed in one pass, from which components follow.
 
     Parameters
     ----------
     problem : Problem
+    selection : str
+    number : int
+        Landmarks to choose.
     workers : Workers
-    landmarks : ndarray of shape (m,)
-        Indices of all landmarks.
-    indices : ndarray of shape (q,)
-        Indices of those that are linearly independent, in the order of the features.
-    features : LandmarkFeatures
-    moments : tuple of ndarray
-        Number of rows, Σz, Σzzᵀ and Σk(x, x), of every part of the rows.
-    n_samples : int
-        Number of rows of which the mean, the scatter and the trace are.
-    mean, scatter : ndarray of shape (q,) and (q, q)
-        Mean of Tk(x), and Σzzᵀ about it.
-    trace : float
-    distances, diagonal : ndarray of shape (n_samples,)
-        Squared distances of all rows from the span, and k(x, x).
-    started : float
+    parts : sequence of indices, optional
+        Parts of the rows that :meth:`leave_out` may leave out; all rows are one by default.
+    more : ndarray of shape (m,), optional
+        Further rows to use as landmarks.
     """
 
-    problem: Problem
-    workers: Workers
-    landmarks: Indices
-    indices: Indices
-    features: LandmarkFeatures
-    moments: tuple[Floats, Floats, Floats, Floats]
-    n_samples: int
-    mean: Floats
-    scatter: Floats
-    trace: float
-    distances: Floats
-    diagonal: Floats
-    started: float
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         problem: Problem,
         selection: str,
         number: int,
         workers: Workers,
         parts: Sequence[Indices] | None = None,
         more: Indices | None = None,
-    ) -> LandmarkFit:
-        """Choose landmarks and compute the moments in one pass over the rows, or over parts.
-
-        The landmarks also contain the rows ``more``.
-        """
-        started, needed = time.perf_counter(), landmark_bytes(problem, number)
+    ) -> None:
+        self._started, needed = time.perf_counter(), landmark_bytes(problem, number)
         purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
         problem.budget.require(needed, purpose, remedy)
-        strip = strip_rows(problem, number)
+        strip = _strip_rows(problem, number)
         assert problem.kernel is not None
         source = problem.engine or ComputedGram(problem.kernel, problem.X, strip)
         landmarks = choose_landmarks(selection, source, number, problem.seed, workers)
-        if more is not None:
-            landmarks = np.union1d(landmarks, more)
-        features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(landmarks), strip)
-        size, available = len(kept), cache_bytes(problem, number, strip, _CACHE_BYTES)
+        self._problem, self._workers = problem, workers
+        self.landmarks = landmarks if more is None else np.union1d(landmarks, more)
+        self._use_landmarks(self.landmarks, strip)
+        size, available = len(self.indices), _cache_bytes(problem, number, strip, _CACHE_BYTES)
         # Of many rows it would hold too little to save time; strips of parts do not come again.
         worthwhile = parts is None and 4 * available >= number * problem.row_bytes
         if problem.engine is None and worthwhile:
             n_cached = min(problem.n_samples, available // (size * problem.X.dtype.itemsize))
             # One array, which the system backs by huge pages.
-            features = replace(features, cache=np.empty((n_cached, size), problem.X.dtype))
-        distances, diagonal = np.empty((2, problem.n_samples), dtype=problem.X.dtype)
+            self.features.cache = np.empty((n_cached, size), problem.X.dtype)
+        #: Squared distances of all rows from the span, and k(x, x).
+        self._distances, self._diagonal = np.empty((2, problem.n_samples), problem.X.dtype)
         n_parts = 1 if parts is None else len(parts)
         counts, traces = np.zeros((2, n_parts))
         sums, products = np.zeros((n_parts, size)), np.zeros((n_parts, size, size))
-        for i, rows in enumerate([None] if parts is None else parts):
-            n_read = 0
-            for moments in problem.map_rows(features.moments, strip, workers, rows):
+        for i, rows in enumerate(parts or [None]):
+            strips = []
+            for moments in problem.map_rows(self.features.moments, strip, workers, rows):
                 sums[i] += moments[0]
                 products[i] += moments[1]
-                own = slice(n_read, n_read + len(moments[2]))
-                indices = own if rows is None else rows[own]
-                distances[indices], diagonal[indices] = moments[2:]
-                n_read = own.stop
-            of_part = diagonal if rows is None else diagonal[rows]
-            counts[i], traces[i] = n_read, of_part.sum(dtype=np.float64)
+                strips.append(moments[2])
+            own, (distances, diagonal) = slice(None) if rows is None else rows, np.hstack(strips)
+            self._distances[own], self._diagonal[own] = distances, diagonal
+            counts[i], traces[i] = len(diagonal), diagonal.sum(dtype=np.float64)
         if not (np.isfinite(products).all() and np.isfinite(traces).all()):
             raise InvalidInput(NOT_FINITE)
-        parts_moments = counts, sums, products, traces
-        n_samples, mean, scatter, trace = features.mean_and_scatter(*parts_moments)
-        return cls(
-            problem, workers, landmarks, landmarks[kept], features, parts_moments,
-            n_samples, mean, scatter, trace, distances, diagonal, started,
-        )  # fmt: skip
+        #: Number of rows, Σz, Σzzᵀ and Σk(x, x), of every part of the rows.
+        self._moments = counts, sums, products, traces
+        self._use_moments(counts, sums, products, traces)
+
+    def _use_landmarks(self, landmarks: Indices, strip: int) -> None:
+        """Compute features; ``indices`` are the landmarks that are linearly independent."""
+        kernel, rows = self._problem.kernel, self._problem.take_rows(landmarks)
+        assert kernel is not None
+        self.features = LandmarkFeatures(kernel, rows, strip)
+        self.indices = landmarks[self.features.kept]
+
+    def _use_moments(self, counts: Floats, sums: Floats, products: Floats, traces: Floats) -> None:
+        """Compute the mean of Tk, Σzzᵀ about the mean, and the trace of K', from those of parts."""
+        features, total = self.features, sums.sum(axis=0)
+        self._n_samples = int(counts.sum())
+        shift = total / self._n_samples
+        scatter = np.outer(shift, -total)
+        scatter += products.sum(axis=0)
+        self._scatter = (scatter + scatter.T) / 2
+        self._mean = shift + features.weights @ features.center
+        self._trace = float(traces.sum()) - self._n_samples * float(self._mean @ self._mean)
 
     def leave_out(self, part: int, landmarks: Indices) -> LandmarkFit:
         """Return the fit of the other parts on some of the landmarks, without a pass."""
-        rows = self.problem.take_rows(landmarks)
-        features, kept = LandmarkFeatures.of(self.features.kernel, rows, self.features.strip)
+        fit, features = copy(self), self.features
+        fit._use_moments(*(np.delete(values, part, axis=0) for values in self._moments))
+        fit._use_landmarks(landmarks, features.strip)
         # Maps features to those in a part of the span.
-        coordinates = self.features.exact_coordinates(features.rows)
-        projector = features.weights @ coordinates
-        n_samples, mean, scatter, trace = self.features.mean_and_scatter(
-            *(np.delete(values, part, axis=0) for values in self.moments)
-        )
-        mean, scatter = projector @ mean, projector @ scatter @ projector.T
-        return replace(
-            self,
-            indices=landmarks[kept],
-            features=features,
-            n_samples=n_samples,
-            mean=mean,
-            scatter=(scatter + scatter.T) / 2,
-            trace=trace,
-        )
+        projector = fit.features.weights @ features.exact_coordinates(fit.features.rows)
+        scatter = projector @ fit._scatter @ projector.T
+        fit._mean, fit._scatter = projector @ fit._mean, (scatter + scatter.T) / 2
+        return fit
 
     @property
     def captured(self) -> float:
         """Fraction of the variance in the span of the landmarks."""
-        return min(1.0, float(np.trace(self.scatter)) / self.trace) if self.trace > 0 else 1.0
+        return min(1.0, float(np.trace(self._scatter)) / self._trace) if self._trace > 0 else 1.0
 
-    def components(self, n_components: float | None) -> LandmarkComponents:
-        """Compute the leading components; zeros beyond the rank."""
-        values, U = self._eigenpairs(n_components)
-        number = len(values)
-        if isinstance(n_components, Integral):
-            number = min(int(n_components), self.n_samples)
-        elif n_components is not None:
-            explained = np.cumsum(values) > n_components * self.trace
-            number = int(np.argmax(explained)) + 1 if explained.any() else number
-        following = float(values[number]) if number < len(values) else 0.0
-        missing = max(0, number - len(values))
-        values = np.pad(values[:number], (0, missing))
-        eigenvalues = nonnegative_eigenvalues(values.astype(self.problem.X.dtype))
-        U = np.pad(U[:, :number], ((0, 0), (0, missing))) * (eigenvalues > 0)
-        A = U.T @ self.features.weights
-        A *= deterministic_signs(A @ self.features.gram - (A @ self._kernel_means)[:, None])[
-            :, None
-        ]
-        return LandmarkComponents(self.features, eigenvalues, following, A, A @ self._kernel_means)
+    def components(self, n_components: float | None) -> EigenSolution:
+        """Return the leading components, not certified; zeros beyond the rank."""
+        A, eigenvalues, _ = self._components(n_components)
+        return self._to_solution(A, eigenvalues)
 
     def solution(
         self,
@@ -613,26 +479,28 @@ class LandmarkFit:
         choice: str = "",
         tol: float = 0.0,
     ) -> EigenSolution:
-        """Compute components and their certificate; ``tol`` decides on the size of its sample."""
-        components, gram = self.components(n_components), self.features.gram
-        A, eigenvalues = components.coefficients, components.eigenvalues
-        estimate, row_projections = self._sampled_residuals(components, tol)
-        missed = self.missed_eigenvalues()
+        """Compute components and their certificate; ``tol`` decides on the size of its sample.
+
+        They are in double precision if the rows of the problem were.
+        """
+        A, eigenvalues, following = self._components(n_components)
+        (residuals, bounds, n_rows), row_projections = self._sampled_residuals(A, eigenvalues, tol)
+        missed, gram = self._missed_eigenvalues(), self.features.gram
         certificate = certify(
             eigenvalues,
-            estimate.residuals,
+            residuals,
             A @ gram @ A.T,
             # A lower bound, as eigenvalues in the span are at most those of K'.
-            float(np.sum(np.square(self.scatter))),
-            components.next_eigenvalue,
-            residual_bounds=estimate.bounds,
+            float(np.sum(np.square(self._scatter))),
+            following,
+            residual_bounds=bounds,
             of_projections=True,
             missed=missed,
         )
-        entries = self.n_samples * (2 * len(gram) + estimate.n_rows)
+        entries = self._n_samples * (2 * len(gram) + n_rows)
         record = PassRecord(
             number=len(earlier) + 1,
-            seconds=time.perf_counter() - self.started,
+            seconds=time.perf_counter() - self._started,
             eigenvalues=eigenvalues,
             residuals=certificate.residuals,
             gains=np.full(len(eigenvalues), np.nan),
@@ -642,50 +510,33 @@ class LandmarkFit:
             excess_error=certificate.excess_error,
             choice=choice or f"{len(gram)} landmarks",
         )
-        solution = self.to_solution(components)
+        solution = self._to_solution(A, eigenvalues)
         assert solution.landmarks is not None
         landmarks = replace(
             solution.landmarks,
             row_projections=row_projections,
             missed_eigenvalue=float(missed.max(initial=0.0)),
         )
-        records = [*earlier, record]
-        return replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        records, problem = [*earlier, record], self._problem
+        solution = replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        if problem.exact is None:
+            return solution
+        rows = problem.exact.take_rows(self.indices)
+        return solution.with_error(problem.error).astype_float64(rows)
 
-    def to_solution(self, components: LandmarkComponents) -> EigenSolution:
-        """Return components as a solution, without a certificate and its pass over the rows."""
-        A, gram, eigenvalues = components.coefficients, self.features.gram, components.eigenvalues
-        dtype, mean = self.problem.X.dtype, self.features.weights.T @ self.mean
-        return EigenSolution(
-            coefficients=A.astype(dtype),
-            projections=(A @ gram - components.offsets[:, None]).astype(dtype),
-            eigenvalues=eigenvalues,
-            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
-            centering=Centering(self._kernel_means.astype(dtype), float(self.mean @ self.mean)),
-            trace=self.trace,
-            certificate=None,
-            outcome=Outcome.LANDMARKS,
-            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.n_samples),
-        )
-
-    def projections(self, components: LandmarkComponents) -> Floats:
-        """Return the projections of all rows."""
-        Y = np.empty((self.problem.n_samples, len(components.offsets)), self.problem.X.dtype)
-        start = 0
-        for part in self._map_rows(components.project):
-            Y[start : start + len(part)] = part
-            start += len(part)
-        return Y
+    def projections(self, n_components: int) -> Floats:
+        """Return the projections of all rows on the leading components."""
+        return self._projections(self._components(n_components)[0])
 
     @cached_property
     def distant_rows(self) -> Indices:
         """Rows drawn in proportion to their squared distance from the span; they may repeat."""
-        if not self.distances.any():
+        if not self._distances.any():
             return np.zeros(0, dtype=np.intp)
-        rng = np.random.default_rng([self.problem.seed, 9])
-        return draw_rows(self.distances, rng.random(SAMPLE_ROWS))
+        rng = np.random.default_rng([self._problem.seed, 9])
+        return draw_rows(self._distances, rng.random(SAMPLE_ROWS))
 
-    def missed_eigenvalues(self) -> Floats:
+    def _missed_eigenvalues(self) -> Floats:
         """Estimate the largest eigenvalues of K outside of the span of the landmarks.
 
         The kernel matrix of the differences from the span is sampled in proportion to its diagonal.
@@ -694,59 +545,105 @@ class LandmarkFit:
         indices = self.distant_rows
         if not len(indices):
             return np.zeros(0)
-        rows = self.problem.take_rows(indices).astype(np.float64)
+        rows = self._problem.take_rows(indices).astype(np.float64)
         z = self.features.exact_coordinates(rows)
         rest = cross_gram(self.features.kernel, rows, rows) - z @ z.T
         np.fill_diagonal(rest, 0)
-        weights = self.distances[indices] / self.distances.sum(dtype=np.float64) * len(indices)
+        weights = self._distances[indices] / self._distances.sum(dtype=np.float64) * len(indices)
         values = np.linalg.eigvalsh(rest / np.sqrt(np.outer(weights, weights)))
         return values[values > 0][::-1]
 
+    def _components(self, n_components: float | None) -> tuple[Floats, Floats, float]:
+        """Return coefficients in double precision, eigenvalues, and the next eigenvalue."""
+        values, U = self._eigenpairs(n_components)
+        number = len(values)
+        if isinstance(n_components, Integral):
+            number = min(int(n_components), self._n_samples)
+        elif n_components is not None:
+            explained = np.cumsum(values) > n_components * self._trace
+            number = int(np.argmax(explained)) + 1 if explained.any() else number
+        following = float(values[number]) if number < len(values) else 0.0
+        missing, dtype = max(0, number - len(values)), self._problem.X.dtype
+        eigenvalues = nonnegative_eigenvalues(np.pad(values[:number], (0, missing)).astype(dtype))
+        U = np.pad(U[:, :number], ((0, 0), (0, missing))) * (eigenvalues > 0)
+        A = U.T @ self.features.weights
+        signs = deterministic_signs(A @ self.features.gram - self._offsets(A)[:, None])
+        return A * signs[:, None], eigenvalues, following
+
+    def _to_solution(self, A: Floats, eigenvalues: Floats) -> EigenSolution:
+        dtype, mean = self._problem.X.dtype, self.features.weights.T @ self._mean
+        return EigenSolution(
+            coefficients=A.astype(dtype),
+            projections=(A @ self.features.gram - self._offsets(A)[:, None]).astype(dtype),
+            eigenvalues=eigenvalues,
+            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
+            centering=Centering(self._kernel_means.astype(dtype), float(self._mean @ self._mean)),
+            trace=self._trace,
+            certificate=None,
+            outcome=Outcome.LANDMARKS,
+            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self._n_samples),
+        )
+
+    def _projections(self, A: Floats) -> Floats:
+        """Return the projections of all rows on components."""
+        Y = np.empty((self._problem.n_samples, len(A)), self._problem.X.dtype)
+        start = 0
+        for part in self._map_rows(self.features.project, A, self._offsets(A)):
+            Y[start : start + len(part)] = part
+            start += len(part)
+        return Y
+
     def _sampled_residuals(
-        self, components: LandmarkComponents, tol: float
-    ) -> tuple[SampledResiduals, Floats | None]:
+        self, A: Floats, values: Floats, tol: float
+    ) -> tuple[tuple[Floats, Floats, int], Floats | None]:
         """Estimate residuals in a pass over the rows; also return the projections of all rows.
 
         The projections are None if they need too much memory. The mean of the rows is not in the
         span, and leaving it out only makes residuals larger.
         """
-        eigenvalues, projections = components.eigenvalues.astype(np.float64), None
+        eigenvalues, projections = values.astype(np.float64), None
         if not eigenvalues.any():
-            return SampledResiduals(eigenvalues, eigenvalues, 0), None
-        features, problem = self.features, self.problem
-        limit = cache_bytes(problem, len(features.gram), features.strip, _PROJECTION_BYTES)
+            return (eigenvalues, eigenvalues, 0), None
+        features, problem, offsets = self.features, self._problem, self._offsets(A)
+        limit = _cache_bytes(problem, len(features.gram), features.strip, _PROJECTION_BYTES)
         if problem.engine is None and problem.row_bytes * len(eigenvalues) <= limit:
-            projections = self.projections(components)
-            leverages = components.leverages(projections)
+            projections = self._projections(A)
+            blocks: Iterable[Floats] = [projections]
         else:
-            leverages = np.concatenate(list(self._map_rows(components.leverages_of)))
+            blocks = self._map_rows(features.project, A, offsets)
         roots = np.sqrt(eigenvalues)
+        weights = np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+        leverages = np.concatenate([np.einsum("ij,ij,j->i", Y, Y, weights) for Y in blocks])
 
         def rows_of(indices: Indices) -> Floats:
             sample = problem.take_rows(indices)
-            total = sum(self._map_rows(partial(components.sampled_products, sample, projections)))
+            total = sum(self._map_rows(features.sampled_products, A, offsets, sample, projections))
             R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
             values = cross_gram(features.kernel, sample, features.rows).astype(np.float64)
-            return R - values @ components.coefficients.T * roots
+            return R - values @ A.T * roots
 
-        estimate = SampledResiduals.of(
-            rows_of, self.diagonal, self.distances, leverages, problem.seed, tol, eigenvalues.max()
-        )
+        sizes = self._diagonal, self._distances, leverages
+        estimate = sample_residuals(rows_of, *sizes, problem.seed, tol, eigenvalues.max())
         return estimate, projections
 
-    def _map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
-        return self.problem.map_rows(function, self.features.strip, self.workers)
+    def _map_rows(self, function: Callable[..., Result], *arguments: object) -> Iterable[Result]:
+        strip = self.features.strip
+        return self._problem.map_rows(partial(function, *arguments), strip, self._workers)
+
+    def _offsets(self, A: Floats) -> Floats:
+        """Return the inner products of components with the mean."""
+        return A @ self._kernel_means
 
     @property
     def _kernel_means(self) -> Floats:
         """Mean kernel values of the landmarks with all rows."""
-        return self.features.gram @ (self.features.weights.T @ self.mean)
+        return self.features.gram @ (self.features.weights.T @ self._mean)
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
-        order = len(self.scatter)
-        scale = self.trace + self.n_samples * float(self.mean @ self.mean)
-        if self.trace <= 100 * np.finfo(self.problem.X.dtype).eps * scale:
+        order = len(self._scatter)
+        scale = self._trace + self._n_samples * float(self._mean @ self._mean)
+        if self._trace <= 100 * np.finfo(self._problem.X.dtype).eps * scale:
             return np.zeros(0), np.zeros((order, 0))
         number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order
-        return leading_eigenpairs(self.scatter, number)
+        return leading_eigenpairs(self._scatter, number)

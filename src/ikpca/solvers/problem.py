@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import Budget, ComputedGram, GramSource, cross_gram, full_matrix, tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.resources import SERIAL, Workers, memory_map, release_pages
-from ikpca.gram.sources import TILE, CompactGram, DistributedSource, cache_source, plan_source
+from ikpca.gram.sources import TILE, CachedGram, DistributedSource, cache_source, plan_source
 from ikpca.kernels import (
     Cosine,
     FeatureSplit,
@@ -42,24 +42,6 @@ _POWER_VECTORS, _POWER_STEPS = 8, 6
 def _strips(X: Rows) -> Iterator[slice]:
     """Return strips of rows whose copies take little memory, also for wide rows."""
     return tile_slices(X.shape[0], max(1, min(TILE, _STRIP_ENTRIES // max(1, X.shape[1]))))
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def value_sizes(kernel: Kernel, X: Rows) -> Floats:
-    """Return numbers to which the rounding errors of kernel values of each row are proportional.
-
-    The exponents of a Gaussian kernel are differences of squared norms; dense rows are shifted
-    first, here to the median of a few. Other kernels have rounding errors proportional to k(x, x).
-    """
-    is_gaussian, origin = isinstance(kernel, Gaussian), None
-    if is_gaussian and not sparse.issparse(X):
-        origin = FeatureSplit.common_values(X[FeatureSplit.sample_indices(X.shape[0])])
-    sizes = np.empty(X.shape[0])
-    for strip in _strips(X):
-        rows = X[strip] if origin is None else X[strip] - origin
-        sizes[strip] = squared_norms(rows) if is_gaussian else np.abs(kernel.diagonal(rows))
-        release_pages(X)
-    return sizes
 
 
 class RoundingSample:
@@ -114,6 +96,12 @@ class RoundingSample:
             error = self.K - self._gram(self.rows.astype(np.float32))
         # gamma, or rows, may be too large for single precision.
         return self.norm(error) if np.isfinite(error).all() else np.inf
+
+    def relative_error(self, error: float, tol: float) -> float | None:
+        """Return an error ‖E‖ relative to λ₁; None if it is too large for ``tol``."""
+        largest = self.largest_eigenvalue
+        too_large = error > _ROUNDING_FRACTION * tol * largest or largest == 0
+        return None if too_large else error / largest
 
     @property
     def uncentered_norm(self) -> float:
@@ -231,6 +219,10 @@ class Problem:
         Maps K to the matrix to decompose; K itself by default.
     engine : DistributedSource, optional
         Kernel matrix that other processes compute; by default, this process does.
+    exact : Problem, optional
+        The same problem in double precision, if the rows were rounded to single precision.
+    error : float
+        Estimated error ‖K − K₃₂‖/λ₁ of these rows.
     """
 
     kernel: Kernel | None
@@ -242,6 +234,8 @@ class Problem:
     start: Floats | None = None
     transform: GramTransform | None = None
     engine: DistributedSource | None = None
+    exact: Problem | None = None
+    error: float = 0.0
 
     @property
     def n_samples(self) -> int:
@@ -307,32 +301,26 @@ class Problem:
             release_pages(self.X)
         return np.concatenate(parts)
 
-    def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
-        """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
+    def in_single_precision(self, tol: float) -> Self:
+        """Return the problem in single precision if its error is small enough for ``tol``.
 
-        Single precision halves the time of products and exponentials. The result is None if the
-        error is too large for ``tol``: for rows far from the origin, and for kernels whose values
-        centering cancels almost completely.
+        Single precision halves the time of products and exponentials. The error is too large for
+        rows far from the origin, and for kernels whose values centering cancels almost completely.
         """
         X, kernel = self.X, self.kernel
         in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
-        if not is_double or not isinstance(kernel, Gaussian):
-            return None
         # Products are rounded, too.
-        if tol <= _MIN_SINGLE_TOL:
-            return None
+        if not is_double or not isinstance(kernel, Gaussian) or tol <= _MIN_SINGLE_TOL:
+            return self
         check_kernel_values(kernel, X)
-        sample = self.rounding_sample
-        error, largest = sample.single_error, sample.largest_eigenvalue
+        error = self.rounding_sample.relative_error(self.rounding_sample.single_error, tol)
         exponent = 4 * kernel.gamma * float(self.value_sizes.max())
-        if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
-            return None
-        if exponent > 1 / np.finfo(np.float32).eps:
-            return None
+        if error is None or exponent > 1 / np.finfo(np.float32).eps:
+            return self
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
-        return replace(self, X=single, budget=budget), error / largest
+        return replace(self, X=single, budget=budget, exact=self, error=error)
 
     def compact_error(self, tol: float) -> float | None:
         """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``."""
@@ -340,12 +328,10 @@ class Problem:
             return None
         if not isinstance(self.kernel, Gaussian | Laplacian):
             return None
-        sample = self.rounding_sample
-        K, largest = sample.K, sample.largest_eigenvalue
-        error = sample.norm(K - np.rint(K * CompactGram.LEVELS) / CompactGram.LEVELS)
-        if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
-            return None
-        return error / largest
+        sample, levels = self.rounding_sample, CachedGram.LEVELS
+        return sample.relative_error(
+            sample.norm(sample.K - np.rint(sample.K * levels) / levels), tol
+        )
 
     def in_sufficient_precision(self) -> Self:
         """Return the problem, with rows in double precision if single precision is not enough."""
@@ -400,9 +386,25 @@ class Problem:
 
     @cached_property
     def value_sizes(self) -> Floats:
-        """Numbers to which the rounding errors of kernel values of each row are proportional."""
+        """Numbers to which the rounding errors of kernel values of each row are proportional.
+
+        The exponents of a Gaussian kernel are differences of squared norms; dense rows are shifted
+        first, here to the median of a few. Other kernels have rounding errors proportional to
+        k(x, x).
+        """
         assert self.kernel is not None
-        return value_sizes(self.kernel, self.X)
+        X, is_gaussian, origin = self.X, isinstance(self.kernel, Gaussian), None
+        if is_gaussian and not sparse.issparse(X):
+            origin = FeatureSplit.common_values(X)
+        sizes = np.empty(X.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for strip in _strips(X):
+                rows = X[strip] if origin is None else X[strip] - origin
+                sizes[strip] = (
+                    squared_norms(rows) if is_gaussian else np.abs(self.kernel.diagonal(rows))
+                )
+                release_pages(X)
+        return sizes
 
     @cached_property
     def rounding_sample(self) -> RoundingSample:
@@ -453,10 +455,8 @@ def check_exponents(kernel: Kernel, X: Rows, origin: Floats | None = None) -> No
     limit = 1 / float(np.finfo(X.dtype).eps)
     origin = X[:1] if origin is None else origin
     for strip in _strips(X):
-        exponent = kernel.gamma * _distance_bound(X[strip], origin)
-        if not exponent <= limit:
-            part = X[strip] if sparse.issparse(X) else X[strip] - origin
-            exponent = kernel.gamma * float(squared_norms(part).max())
+        part = X[strip] if sparse.issparse(X) else X[strip] - origin
+        exponent = kernel.gamma * float(squared_norms(part).max())
         release_pages(X)
         if not exponent <= limit:
             raise InvalidInput(
@@ -464,11 +464,3 @@ def check_exponents(kernel: Kernel, X: Rows, origin: Floats | None = None) -> No
                 f"{exponent:.3g}, more than {X.dtype} resolves under {kernel!r}; scale X, or pass "
                 "gamma='scale'."
             )
-
-
-def _distance_bound(X: Rows, origin: Floats) -> float:
-    """Return an upper bound of squared distances to an origin, without temporaries."""
-    if sparse.issparse(X):
-        return np.inf
-    width = float(max(X.max(), origin.max())) - float(min(X.min(), origin.min()))
-    return X.shape[1] * width * width

@@ -15,8 +15,6 @@ from ikpca.gram.centering import NOT_FINITE
 from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Indices
 
-#: Rows per matrix product.
-_STRIP = 1024
 #: Lanczos iterations are faster than LAPACK from this order on, for few enough eigenpairs.
 _LANCZOS_ORDER, _ORDER_PER_PAIR = 400, 12
 #: Sampled rows. All rows are used if there are fewer than this many per sample.
@@ -36,7 +34,7 @@ def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
         return Q[strip].astype(np.float64, copy=False).T @ Z[strip].astype(np.float64, copy=False)
 
     total = np.zeros((Q.shape[1], Z.shape[1]))
-    for product in workers.map(part, tile_slices(len(Q), _STRIP)):
+    for product in workers.map(part, tile_slices(len(Q))):
         total += product
     return total
 
@@ -49,7 +47,7 @@ def multiply_rows(Q: Floats, T: Floats, workers: Workers = SERIAL) -> Floats:
     def part(strip: slice) -> None:
         np.matmul(Q[strip], T, out=out[strip])
 
-    workers.each(part, tile_slices(len(Q), _STRIP))
+    workers.each(part, tile_slices(len(Q)))
     return out
 
 
@@ -82,19 +80,8 @@ def nonnegative_eigenvalues(eigenvalues: Floats) -> Floats:
 def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Floats]:
     """Solve S v = λ N v with N = AK'Aᵀ and S = (AK')(AK')ᵀ.
 
-    Parameters
-    ----------
-    N, S : ndarray of shape (r, r)
-        Inner products of the components in feature space, and the same weighted by the covariance.
-    drop : float
-        Relative threshold below which a direction of N is numerically zero.
-
-    Returns
-    -------
-    eigenvalues : ndarray of shape (r,)
-        Ritz values, descending; zero where a direction was dropped.
-    T : ndarray of shape (r, r)
-        A ← TA makes the components orthonormal and ordered; zero rows for dropped directions.
+    Returns the Ritz values, descending, and T: A ← TA makes the components orthonormal and ordered.
+    Both are zero for directions of N with less than ``drop`` times the largest eigenvalue.
     """
     diagonal = np.diag(N)
     # Scale rows to unit length, since long rows would mask short ones, but not rows of rounding
@@ -141,9 +128,16 @@ def relative_residuals(coefficients: Floats, projections: Floats, eigenvalues: F
     return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
 
 
-@dataclass(frozen=True)
-class SampledResiduals:
-    """Relative residuals, estimated from a sample of rows, and upper confidence bounds.
+def sample_residuals(
+    rows_of: Callable[[Indices], Floats],
+    squared_norms: Floats,
+    distances: Floats,
+    leverages: Floats,
+    seed: int,
+    tol: float,
+    largest: float,
+) -> tuple[Floats, Floats, int]:
+    """Estimate relative residuals; return them, upper confidence bounds, and the number of rows.
 
     The residual K'v − λv of the best component in a subspace, for v along its projections, is
     ⟨Φ'(x), g⟩ for a vector g that is orthogonal to the subspace. So rows are sampled with
@@ -152,78 +146,47 @@ class SampledResiduals:
     others nor components that concentrate on a few rows are missed, and the terms vary little. A
     few are sampled by their squared norm, as rounding errors may hide the distance of long rows.
 
+    If the residuals are within the tolerance, but not their bounds, a second and larger sample
+    takes less time than better components.
+
     Parameters
     ----------
-    residuals, bounds : ndarray of shape (r,)
-    n_rows : int
-        Number of sampled rows.
+    rows_of : callable
+        Returns rows of K'v − λv for all components; a constant may be added to them.
+    squared_norms, distances, leverages : ndarray of shape (l,)
+        Squared norms of the images of all rows, their squared distances from the subspace, and
+        Σ_i y_i²/λ_i of them.
+    seed, tol
+    largest : float
+        λ₁.
     """
-
-    residuals: Floats
-    bounds: Floats
-    n_rows: int
-
-    @classmethod
-    def of(
-        cls,
-        rows_of: Callable[[Indices], Floats],
-        squared_norms: Floats,
-        distances: Floats,
-        leverages: Floats,
-        seed: int,
-        tol: float,
-        largest: float,
-    ) -> SampledResiduals:
-        """Estimate residuals from their rows.
-
-        If the residuals are within the tolerance, but not their bounds, a second and larger sample
-        takes less time than better components.
-
-        Parameters
-        ----------
-        rows_of : callable
-            Returns rows of K'v − λv for all components; a constant may be added to them.
-        squared_norms, distances, leverages : ndarray of shape (l,)
-            Squared norms of the images of all rows, their squared distances from the subspace, and
-            Σ_i y_i²/λ_i of them.
-        seed : int
-        tol : float
-        largest : float
-            λ₁.
-        """
-        n_rows, weights = 0, (squared_norms, distances, leverages * distances)
-        for number in (SAMPLE_ROWS, _SAMPLE_GROWTH * SAMPLE_ROWS):
-            rows, n_certain, probabilities = sample_rows(weights, seed, number)
-            R = rows_of(rows)
-            if not np.isfinite(R).all():
-                raise InvalidInput(NOT_FINITE)
-            n_rows += len(R)
-            if len(R) == len(distances):
-                exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
-                return cls(exact, exact, n_rows)
-            squares = np.square(R)
-            certain = squares[:n_certain].sum(axis=0)
-            terms = squares[n_certain:] / probabilities[:, None]
-            residuals = np.sqrt(certain + terms.mean(axis=0)) / largest
-            bounds = np.sqrt(certain + upper_bounds(terms)) / largest
-            if residuals.max() > tol or bounds.max() <= tol:
-                break
-        return cls(residuals, bounds, n_rows)
+    n_rows, weights = 0, (squared_norms, distances, leverages * distances)
+    for number in (SAMPLE_ROWS, _SAMPLE_GROWTH * SAMPLE_ROWS):
+        rows, n_certain, probabilities = _sample_rows(weights, seed, number)
+        R = rows_of(rows)
+        if not np.isfinite(R).all():
+            raise InvalidInput(NOT_FINITE)
+        n_rows += len(R)
+        if len(R) == len(distances):
+            exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
+            return exact, exact, n_rows
+        squares = np.square(R)
+        certain = squares[:n_certain].sum(axis=0)
+        terms = squares[n_certain:] / probabilities[:, None]
+        residuals = np.sqrt(certain + terms.mean(axis=0)) / largest
+        bounds = np.sqrt(certain + _upper_bounds(terms)) / largest
+        if residuals.max() > tol or bounds.max() <= tol:
+            break
+    return residuals, bounds, n_rows
 
 
-def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
+def _sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
     """Draw rows in proportion to one of several weights each, in fixed shares.
 
     Rows that are expected at least once are drawn with certainty, so that a few rows that are
-    larger than all others do not hide the rest. If there are few rows, all are.
-
-    Returns
-    -------
-    rows : ndarray of shape (s,)
-        Rows that are drawn with certainty, then rows drawn with replacement from the others.
-    n_certain : int
-    probabilities : ndarray of shape (s - n_certain,)
-        Probabilities of the rows that are drawn with replacement.
+    larger than all others do not hide the rest. If there are few rows, all are. Returns these rows
+    and, after them, rows drawn with replacement from the others; the number of the former, and the
+    probabilities of the latter.
     """
     n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
@@ -252,7 +215,7 @@ def draw_rows(weights: Floats, draws: Floats) -> Indices:
     return np.minimum(np.searchsorted(sums, draws * sums[-1], side="right"), len(sums) - 1)
 
 
-def upper_bounds(terms: Floats) -> Floats:
+def _upper_bounds(terms: Floats) -> Floats:
     """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
 
     Terms are not negative.
@@ -327,26 +290,12 @@ def certify(
     missed: Floats | None = None,
     eps: float = float(np.finfo(np.float64).eps),
 ) -> Certificate:
-    """Compute the certificate of a solution.
+    """Compute the certificate of a solution from λ, ‖K'v − λv‖/λ₁, AK'Aᵀ and ‖K'‖²_F.
 
-    Parameters
-    ----------
-    eigenvalues, residuals : ndarray of shape (r,)
-        λ and ‖K'v − λv‖/λ₁.
-    component_gram : ndarray of shape (r, r)
-        AK'Aᵀ.
-    squared_norm : float
-        ‖K'‖²_F.
-    next_eigenvalue : float, optional
-        An estimate of λ_{r+1}; extrapolated from the last eigenvalues by default.
-    residual_bounds : ndarray of shape (r,), optional
-        Bounds of the residuals; the residuals themselves by default.
-    of_projections : bool
-        If True, v is along the projections (AK')_i, otherwise along the coefficients.
-    missed : ndarray, optional
-        Estimates of eigenvalues of which the solution has no component.
-    eps : float
-        Relative rounding error of K'.
+    The next eigenvalue is extrapolated, and bounds are the residuals themselves, by default. With
+    ``of_projections``, v is along the projections (AK')_i, otherwise along the coefficients.
+    ``missed`` are estimates of eigenvalues of which the solution has no component, and ``eps`` is
+    the relative rounding error of K'.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     relative = np.asarray(residuals, dtype=np.float64)
@@ -357,21 +306,24 @@ def certify(
     largest = values if missed is None else np.sort(np.concatenate([values, missed]))[::-1]
     optimum = float(np.sum(np.square(np.maximum(largest[: len(values)], 0))))
     captured = float(np.sum(np.square(values[positive])))
-    increase = _squared_error_increase(
-        values[positive],
-        bounds[positive],
-        (component_gram - identity)[np.ix_(positive, positive)],
-        next_eigenvalue,
-        of_projections,
+    defects = component_gram - identity
+    increase = (
+        optimum
+        - captured
+        + _squared_error_increase(
+            values[positive],
+            bounds[positive],
+            defects[np.ix_(positive, positive)],
+            next_eigenvalue,
+            of_projections,
+        )
     )
     return Certificate(
         residuals=relative,
         residual_bounds=upper,
-        orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
+        orthonormality_defect=float(np.abs(defects).max(initial=0.0)),
         eigenvalue_bounds=bounds,
-        excess_error=excess_error(
-            max(increase + optimum - captured, 0.0), optimum, squared_norm, eps
-        ),
+        excess_error=excess_error(max(increase, 0.0), optimum, squared_norm, eps),
     )
 
 

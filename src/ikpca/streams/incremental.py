@@ -1,4 +1,4 @@
-"""Incremental kernel PCA, including the mean shift (Chin 2006, section 4).
+"""Incremental kernel PCA, including the mean shift (Chin 2006), on a basis of pre-images.
 
 All computations of an update use coordinates on Z = [u_1 … u_r, µ, Φ(b_1) … Φ(b_c)] and the inner
 products of these r + 1 + c vectors.
@@ -15,13 +15,11 @@ from scipy import linalg
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.reduced_sets import IteratedPreimages, ReducedSet, Reduction, reorthonormalize
+from ikpca.reduced_sets import IteratedPreimages
 from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams.span import Stored, narrowed
 from ikpca.subspace import Subspace
 
-#: max |UᵀU − I| above which components are orthonormalized again.
-_MAX_DEFECT = 1e-4
 #: Squared length of a new direction, relative to the largest k(x, x), below which it is dropped. A
 #: direction of relative length t has a relative error of eps/t, and dropping it causes an error t;
 #: this value keeps both small.
@@ -31,7 +29,7 @@ _NEGATIVE_TOL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class IncrementalState:
+class PreimageState(Stored):
     """Orthonormal components and a mean on basis rows (Chin 2006, eq. 6).
 
     Rows keep their precision; all else is in double precision.
@@ -39,28 +37,39 @@ class IncrementalState:
 
     kernel: Kernel
     #: The rows x_j.
-    basis: Rows
+    basis_rows: Rows
     #: α, one component per row, and ν last: u_i = Σ_j α_ij Φ(x_j), µ = Σ_j ν_j Φ(x_j).
     vectors: Floats
     #: ⟨u_i, Φ(x_j)⟩ and ⟨µ, Φ(x_j)⟩, stored so that an update needs no m×m products.
     products: Floats
     #: Σ; their squares are eigenvalues of K' over all samples seen.
     singular_values: Floats
-    #: Number of samples n of which µ is the mean; with forgetting, the effective number.
-    n_samples: float
-    #: Σ‖Φ(x) − µ‖² over all samples seen, including truncated variance: the trace of K'.
-    total_variance: float
+    #: Weighted sum of the rows.
+    row_sum: Floats
+    #: Maximum numbers of components and of basis rows; None for no limit.
+    n_components: int | None = None
+    max_rows: int | None = None
+    #: f²: every row multiplies the weights of earlier rows.
+    decay: float = 1.0
+    #: Weight of all rows, of which µ is the mean.
+    n: float = 0.0
+    #: Σ‖Φ(x) − µ‖², including truncated variance: the trace of K'.
+    total_variance: float = 0.0
+    #: Number of rows.
+    n_seen: int = 0
 
     @classmethod
-    def empty(cls, kernel: Kernel, rows: Rows) -> IncrementalState:
+    def empty(
+        cls,
+        kernel: Kernel,
+        rows: Rows,
+        n_components: int | None = None,
+        max_rows: int | None = None,
+        decay: float = 1.0,
+    ) -> PreimageState:
         """Return the state before the first sample, for rows of this width and type."""
-        zeros = np.zeros((1, 0))
-        return cls(kernel, rows[:0], zeros, zeros, np.zeros(0), 0.0, 0.0)
-
-    @property
-    def n_components(self) -> int:
-        """Number of components r."""
-        return len(self.singular_values)
+        zeros, row_sum = np.zeros((1, 0)), np.zeros(rows.shape[1])
+        return cls(kernel, rows[:0], zeros, zeros, zeros[0], row_sum, n_components, max_rows, decay)
 
     @property
     def gram(self) -> Floats:
@@ -68,261 +77,127 @@ class IncrementalState:
         gram = self.vectors @ self.products.T
         return (gram + gram.T) / 2
 
-    def truncate(self, n_components: int) -> IncrementalState:
-        """Keep the leading components; the total variance does not change."""
-        if n_components >= self.n_components:
-            return self
-        kept = np.append(np.arange(n_components), self.n_components)
-        return replace(
-            self,
-            vectors=self.vectors[kept],
-            products=self.products[kept],
-            singular_values=self.singular_values[:n_components],
-        )
-
-    def forget(self, factor: float) -> IncrementalState:
-        """Multiply the weights of all samples seen so far by f²: Σ ← fΣ, n ← f²n."""
-        squared = factor * factor
-        return replace(
-            self,
-            singular_values=factor * self.singular_values,
-            n_samples=squared * self.n_samples,
-            total_variance=squared * self.total_variance,
-        )
-
-    def subspace(self) -> Subspace:
-        """Return the components and the mean as a subspace."""
-        return Subspace(self.kernel, self.basis, self.vectors, self.products, self.gram)
-
-
-@dataclass(frozen=True)
-class IncrementalSettings:
-    """Settings of incremental updates."""
-
-    #: Number of components; None keeps all of the numerical rank.
-    n_components: int | None = None
-    #: Additional components, since truncated variance cannot be recovered by a later batch.
-    n_oversamples: int = 0
-    #: f in (0, 1]: before each batch, Σ ← fΣ and n ← f²n.
-    forgetting: float = 1.0
-    #: None: exact, and the basis grows with the stream.
-    compression: Compression | None = None
-
-    @property
-    def n_kept(self) -> int | None:
-        """Number of components kept between batches; None for all."""
-        return None if self.n_components is None else self.n_components + self.n_oversamples
-
-
-@dataclass(frozen=True)
-class Compression:
-    """Compression of the basis to a limited number of rows."""
-
-    reduction: Reduction
-    #: Maximum number of basis rows after a step.
-    limit: int
-    #: Minimum number of rows between two reductions. For smaller batches the basis is reduced
-    #: further, so that not every batch needs a reduction.
-    min_growth: int = 1
-
-    def enforce_limit(
-        self, state: IncrementalState, count: int
-    ) -> tuple[IncrementalState, Floats | None]:
-        """Reduce the basis if it exceeds the limit after ``count`` new rows; also return errors."""
-        if state.basis.shape[0] <= self.limit:
-            return state, None
-        min_size = state.n_components + 1
-        return self.reduce(state, max(self.limit - max(0, self.min_growth - count), min_size))
-
-    def reduce(self, state: IncrementalState, size: int) -> tuple[IncrementalState, Floats]:
-        """Return the state on fewer rows, and the relative errors of components and mean."""
-        original = state.subspace()
-        # Errors δu_i and δµ change the scatter by σ_i² ‖δu_i‖² and n ‖δµ‖².
-        weights = np.append(state.singular_values, np.sqrt(state.n_samples))
-        reduced = self.reduction.reduce(original, size, weights)
-        subspace, singular_values = self.orthonormalize(original, reduced, state.singular_values)
-        compressed = replace(
-            state,
-            basis=subspace.basis,
-            vectors=subspace.coefficients,
-            products=subspace.products,
-            singular_values=singular_values,
-        )
-        return compressed, reduced.relative_errors
-
-    def orthonormalize(
-        self, original: Subspace, reduced: ReducedSet, singular_values: Floats
-    ) -> tuple[Subspace, Floats]:
-        """Return orthonormal components on the new rows (section 5.3)."""
-        if not len(singular_values):
-            return reduced.subspace, singular_values
-        return reorthonormalize(
-            original, reduced.subspace, singular_values, inner_products=reduced.inner_products
-        )
-
-
-def update_step(
-    state: IncrementalState, rows: Rows, settings: IncrementalSettings
-) -> tuple[IncrementalState, Floats]:
-    """Update the state with a batch: forget, update, truncate, compress; also return the novelty.
-
-    The novelty of a row is ‖Φ(x) − µ − P(Φ(x) − µ)‖² before the update.
-    """
-    n_components = settings.n_components
-    batch = BatchUpdate(state.forget(settings.forgetting), rows)
-    novelty = batch.novelty(state.n_components if n_components is None else n_components)
-    state = batch.update()
-    if settings.n_kept is not None:
-        state = state.truncate(settings.n_kept)
-    state = reorthonormalize_if_needed(state)
-    if settings.compression is not None:
-        state, _ = settings.compression.enforce_limit(state, rows.shape[0])
-    return state, novelty
-
-
-@dataclass(frozen=True, eq=False)
-class PreimageState(Stored):
-    """State of a stream whose basis is reduced to iterated pre-images after every batch.
-
-    Parameters
-    ----------
-    state : IncrementalState
-    n_components, max_rows : int
-    decay : float
-        f²: every row multiplies the weights of earlier rows.
-    seen : int
-    row_sum : ndarray of shape (N,)
-        Weighted sum of the rows.
-    """
-
-    state: IncrementalState
-    n_components: int
-    max_rows: int
-    decay: float
-    row_sum: Floats
-    seen: int = 0
-
-    def learn(self, rows: Rows, weights: Floats) -> tuple[PreimageState, Floats]:
-        """Return the state after a batch, and the novelty of its rows; weights are not used."""
-        decay = self.decay ** rows.shape[0]
-        settings = IncrementalSettings(
-            self.n_components,
-            forgetting=decay**0.5,
-            compression=Compression(IteratedPreimages(), self.max_rows),
-        )
-        state, novelty = update_step(self.state, rows, settings)
-        row_sum = decay * self.row_sum + rows.sum(axis=0, dtype=np.float64)
-        seen = self.seen + rows.shape[0]
-        return replace(self, state=state, seen=seen, row_sum=row_sum), novelty
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel of the stream."""
-        return self.state.kernel
-
-    @property
-    def basis_rows(self) -> Rows:
-        """Basis rows."""
-        return self.state.basis
-
-    @property
-    def n_seen(self) -> int:
-        """Number of rows."""
-        return self.seen
-
     @property
     def n_bytes(self) -> int:
         """Memory of the arrays in bytes."""
-        state = self.state
-        arrays = state.basis, state.vectors, state.products, state.singular_values
+        arrays = self.basis_rows, self.vectors, self.products, self.singular_values
         return sum(int(array.nbytes) for array in arrays)
-
-    def with_settings(self, n_components: int, decay: float) -> PreimageState:
-        """Return the state with another number of components and decay of the weights."""
-        state = self.state.truncate(n_components)
-        return replace(self, state=state, n_components=n_components, decay=decay)
-
-    def ends_block(self, n_rows: int) -> bool:
-        """Return True: every batch is learned at once."""
-        return True
-
-    @property
-    def n(self) -> float:
-        """Weight of all rows."""
-        return self.state.n_samples
-
-    @property
-    def total_variance(self) -> float:
-        """Trace of K'."""
-        return self.state.total_variance
 
     @property
     def current(self) -> PreimageState:
         """The state itself: all rows have been learned."""
         return self
 
+    @property
+    def subspace(self) -> Subspace:
+        """Components and mean in double precision."""
+        return Subspace(self.kernel, self.basis_rows, self.vectors, self.products, self.gram)
+
     @cached_property
     def solution(self) -> tuple[Subspace, Floats]:
-        """Components, padded with zeros, and mean; and the eigenvalues."""
-        state, found = self.state, self.state.n_components
-        missing = self.n_components - found
+        """Components, padded with zeros, and mean in the precision of the rows; eigenvalues."""
+        number = len(self.singular_values)
+        missing = (self.n_components or number) - number
         vectors, products = (
-            np.insert(part, [found] * missing, 0, axis=0)
-            for part in (state.vectors, state.products)
+            np.insert(part, [number] * missing, 0, axis=0) for part in (self.vectors, self.products)
         )
         gram = vectors @ products.T
-        subspace = narrowed(state.kernel, state.basis, vectors, products, (gram + gram.T) / 2)
-        return subspace, np.pad(np.square(state.singular_values), (0, missing))
+        subspace = narrowed(self.kernel, self.basis_rows, vectors, products, (gram + gram.T) / 2)
+        return subspace, np.pad(np.square(self.singular_values), (0, missing))
 
+    def ends_block(self, n_rows: int) -> bool:
+        """Return True: every batch is learned at once."""
+        return True
 
-class BatchUpdate:
-    """State, batch of rows, and their kernel values in double precision."""
+    def with_settings(self, n_components: int, decay: float) -> PreimageState:
+        """Return the state with another number of components and decay of the weights."""
+        return replace(self, n_components=n_components, decay=decay).truncate()
 
-    def __init__(self, state: IncrementalState, rows: Rows) -> None:
-        batch = rows.astype(np.float64, copy=False)
-        basis = state.basis.astype(np.float64, copy=False)
-        self.state, self.rows = state, rows
-        self.cross_values: Floats = np.zeros((0, rows.shape[0]))
-        if basis.shape[0]:
-            self.cross_values = cross_gram(state.kernel, basis, batch)
-        values = cross_gram(state.kernel, batch, batch)
-        # Infinite values would corrupt the state.
-        bad = ~np.isfinite(np.vstack([self.cross_values, values])).all(axis=0)
-        if bad.any():
-            listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
-            raise InvalidInput(
-                f"The kernel values of rows {listed} of the batch are not finite: the update needs "
-                "finite values; scale the rows, or remove these."
-            )
-        self.batch_values = (values + values.T) / 2
-        #: ⟨u_i, Φ(b_j)⟩, and ⟨µ, Φ(b_j)⟩ last: (r + 1)×c.
-        self.inner_products = state.vectors @ self.cross_values
+    def learn(self, rows: Rows, weights: Floats | None = None) -> tuple[PreimageState, Floats]:
+        """Return the state after a batch, and the novelty of its rows; weights are not used.
 
-    def novelty(self, n_components: int) -> Floats:
-        """Return ‖Φ(b) − µ − P(Φ(b) − µ)‖², P on the leading components; NaN in the first batch."""
-        if not self.state.n_samples:
-            return np.full(len(self.batch_values), np.nan)
-        gram, products = self.state.gram, self.inner_products
-        y = products[:-1] - gram[:-1, -1:]
-        lengths = np.diagonal(self.batch_values) - 2 * products[-1] + gram[-1, -1]
-        return np.maximum(lengths - np.square(y[:n_components]).sum(axis=0), 0)
+        The novelty of a row is ‖Φ(x) − µ − P(Φ(x) − µ)‖² before the update.
+        """
+        state, novelty = self.forget(self.decay ** rows.shape[0]).update(rows)
+        state = state.truncate()
+        if self.max_rows is not None and state.basis_rows.shape[0] > self.max_rows:
+            state = state.reduce(self.max_rows)
+        return state, novelty
 
-    def update(self) -> IncrementalState:
-        """Return the updated state, with all components of the numerical rank."""
-        state, products = self.state, self.inner_products
-        count, r, n = len(self.batch_values), state.n_components, state.n_samples
-        G = np.block([[state.gram, products], [products.T, self.batch_values]])
-        deviations, mean = self.deviations(r, n, count)
-        L, H = _split(G, deviations, r)
+    def forget(self, factor: float) -> PreimageState:
+        """Multiply the weights of all samples seen so far."""
+        return replace(
+            self,
+            singular_values=factor**0.5 * self.singular_values,
+            n=factor * self.n,
+            total_variance=factor * self.total_variance,
+            row_sum=factor * self.row_sum,
+        )
+
+    def truncate(self) -> PreimageState:
+        """Keep the leading components; the total variance does not change."""
+        number = len(self.singular_values)
+        if self.n_components is None or self.n_components >= number:
+            return self
+        kept = np.append(np.arange(self.n_components), number)
+        return replace(
+            self,
+            vectors=self.vectors[kept],
+            products=self.products[kept],
+            singular_values=self.singular_values[: self.n_components],
+        )
+
+    def reduce(self, size: int) -> PreimageState:
+        """Return the state on pre-images, with orthonormal components (section 5)."""
+        # Errors δu_i and δµ change the scatter by σ_i² ‖δu_i‖² and n ‖δµ‖².
+        weights = np.append(self.singular_values, np.sqrt(self.n))
+        reduced = IteratedPreimages().reduce(self.subspace, size, weights)
+        return self.on_subspace(*reduced.orthonormalize(self.singular_values))
+
+    def on_subspace(self, subspace: Subspace, singular_values: Floats) -> PreimageState:
+        """Return the state with other components and mean, whose products are known."""
+        return replace(
+            self,
+            basis_rows=subspace.basis,
+            vectors=subspace.coefficients,
+            products=subspace.products,
+            singular_values=singular_values,
+        )
+
+    def update(self, rows: Rows) -> tuple[PreimageState, Floats]:
+        """Return the state after a batch, with all rows and all components, and the novelty."""
+        r, count = len(self.singular_values), rows.shape[0]
+        across, within = self._kernel_values(rows)
+        products = self.vectors @ across
+        G = np.block([[self.gram, products], [products.T, within]])
+        E, mean = self.deviations(count)
+        L, H = _split(G, E, r)
         J, K = _orthonormal(G, H, r)
-        U, singular_values = _left_singular(state.singular_values, L, K)
+        U, singular_values = _left_singular(self.singular_values, L, K)
         components = U[:r].T @ np.eye(r, len(G)) + U[r:].T @ J.T  # eq. 18
         components *= _signs(U[:r], components @ G[:, r + 1 :])[:, None]
-        variance = float(np.einsum("ij,ij->", deviations, G @ deviations))
-        return self._extend_basis(np.vstack([components, mean]), singular_values, variance)
+        on_vectors, on_batch = np.split(np.vstack([components, mean]), [r + 1], axis=1)
+        old_products = on_vectors @ np.hstack([self.products, products])
+        state = replace(
+            self,
+            basis_rows=np.vstack([self.basis_rows, rows]),
+            vectors=np.hstack([on_vectors @ self.vectors, on_batch]),
+            products=old_products + on_batch @ np.hstack([across.T, within]),
+            singular_values=singular_values,
+            n=self.n + count,
+            total_variance=self.total_variance + float(np.einsum("ij,ij->", E, G @ E)),
+            row_sum=self.row_sum + rows.sum(axis=0, dtype=np.float64),
+            n_seen=self.n_seen + count,
+        )
+        if not self.n:
+            return state, np.full(count, np.nan)
+        y = products[:-1] - self.gram[:-1, -1:]
+        lengths = np.diagonal(within) - 2 * products[-1] + self.gram[-1, -1]
+        return state, np.maximum(lengths - np.square(y).sum(axis=0), 0)
 
-    def deviations(self, r: int, n: float, count: int) -> tuple[Floats, Floats]:
+    def deviations(self, count: int) -> tuple[Floats, Floats]:
         """Return E = [B − µ_B, √(nc/(n+c))(µ_A − µ_B)] and µ = (nµ_A + cµ_B)/(n+c) (eqs. 7–10)."""
+        r, n = len(self.singular_values), self.n
         E = np.zeros((r + 1 + count, count + 1))
         E[r + 1 :, :-1] = np.eye(count) - 1 / count
         E[r, -1] = np.sqrt(n * count / (n + count))
@@ -331,23 +206,21 @@ class BatchUpdate:
         mean[:r], mean[r] = 0, n / (n + count)
         return E, mean
 
-    def _extend_basis(
-        self, coordinates: Floats, singular_values: Floats, variance: float
-    ) -> IncrementalState:
-        """Return the state with the batch in its basis, from coordinates of the vectors on Z."""
-        state = self.state
-        on_vectors, on_batch = np.split(coordinates, [state.n_components + 1], axis=1)
-        products = on_vectors @ np.hstack([state.products, self.inner_products])
-        products += on_batch @ np.hstack([self.cross_values.T, self.batch_values])
-        return replace(
-            state,
-            basis=np.vstack([state.basis, self.rows]),
-            vectors=np.hstack([on_vectors @ state.vectors, on_batch]),
-            products=products,
-            singular_values=singular_values,
-            n_samples=state.n_samples + len(self.batch_values),
-            total_variance=state.total_variance + variance,
-        )
+    def _kernel_values(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return kernel values of a batch with the basis and with itself in double precision."""
+        batch = rows.astype(np.float64, copy=False)
+        basis = self.basis_rows.astype(np.float64, copy=False)
+        across = cross_gram(self.kernel, basis, batch) if len(basis) else np.zeros((0, len(batch)))
+        within = cross_gram(self.kernel, batch, batch)
+        # Infinite values would corrupt the state.
+        bad = ~np.isfinite(np.vstack([across, within])).all(axis=0)
+        if bad.any():
+            listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+            raise InvalidInput(
+                f"The kernel values of rows {listed} of the batch are not finite: the update needs "
+                "finite values; scale the rows, or remove these."
+            )
+        return across, (within + within.T) / 2
 
 
 def _split(G: Floats, E: Floats, r: int) -> tuple[Floats, Floats]:
@@ -402,31 +275,3 @@ def _signs(overlaps: Floats, projections: Floats) -> Floats:
         return deterministic_signs(projections)
     continued = np.square(overlaps).sum(axis=0) > 0.5
     return np.where(continued, deterministic_signs(overlaps.T), deterministic_signs(projections))
-
-
-def reorthonormalize_if_needed(state: IncrementalState) -> IncrementalState:
-    """Return the state with orthonormal components, from inner products that are recomputed."""
-    if _defect(state) <= _MAX_DEFECT:
-        return state
-    rows = state.basis.astype(np.float64, copy=False)
-    products = Subspace(state.kernel, rows, state.vectors).products
-    gram = state.vectors[:-1] @ products[:-1].T
-    if not np.isfinite(gram).all():
-        raise InvalidInput(
-            "The components of the stream overflowed: nothing was learned from this X; scale the "
-            "rows and start again with fit."
-        )
-    values, vectors = linalg.eigh((gram + gram.T) / 2)
-    if values[0] <= _MAX_DEFECT * values[-1]:
-        raise InvalidInput(
-            "The components of the stream have become linearly dependent: nothing was learned from "
-            "this X; start again with fit and fewer components."
-        )
-    T = linalg.block_diag((vectors / np.sqrt(values)) @ vectors.T, np.ones((1, 1)))
-    return replace(state, vectors=T @ state.vectors, products=T @ products)
-
-
-def _defect(state: IncrementalState) -> float:
-    r = state.n_components
-    defect = float(np.abs(state.gram[:r, :r] - np.eye(r)).max(initial=0.0))
-    return defect if np.isfinite(defect) else np.inf

@@ -1,12 +1,8 @@
 """Exact block form of the online update, compiled.
 
 A step of Kim 2003, appendix A, stays in the span of the components w_i, the mean µ and the new
-images. So over a block P of patterns that are not yet in the expansion
-
-    W ← T W + t µ + C Φ_P,        µ ← s µ + d Φ_P,
-
-and T, t, C, s, d follow from ⟨w_i, Φ_p⟩, ⟨µ, Φ_p⟩, k(x_p, x_q) and the inner products of W and µ
-alone. ``kha_reference.online_step`` is the oracle.
+images, so a block of patterns needs only the coordinates on Z = [w_1 … w_r, µ, Φ_1 … Φ_m] and the
+inner products of these vectors. ``kha_reference.online_step`` is the oracle.
 Importing this module starts the compiler.
 """
 
@@ -14,19 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikpca.solvers.kha_sweep import (
-    _cap,
-    _compiled,
-    _descend,
-    _inlined,
-    _project,
-    _transpose,
-)
+from ikpca.solvers.kha_pass import _cap, _compiled, _descend, _inlined, _transpose
 
-#: h_i Σ_{k≤i} y_k² above which a step makes a component longer; and the fraction of ‖φ'‖² that
-#: replaces a smaller sum, so that a step adds no more than a few unit lengths.
-_OVERSHOOT, _MIN_FRACTION = 2.0, 1 / 16
-_MAX_HALVINGS = 60
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 #: Squared length of a direction of W, relative to its component, below which it is rounding noise.
 _DROP = 1e-12
 
@@ -53,23 +39,6 @@ def _captured(N, y, L, v):
 
 
 @_inlined
-def _back_off(h, y, kappa):
-    """Halve all gains until no component overshoots; return the number of halvings."""
-    halvings = 0
-    q = 0.0
-    for i in range(len(y)):
-        q += y[i] * y[i]
-        while not h[i] * max(q, _MIN_FRACTION * kappa) <= _OVERSHOOT:
-            if halvings == _MAX_HALVINGS:
-                h[:] = 0.0
-                return halvings
-            halvings += 1
-            for k in range(len(y)):
-                h[k] *= 0.5
-    return halvings
-
-
-@_inlined
 def _advance_lengths(N, y, h, kappa, work, sums):
     """Update N = ⟨w_i, w_j⟩ for w ← Uw + uφ', U = I − diag(h) lt(yyᵀ), u = h∘y."""
     r = len(y)
@@ -88,89 +57,64 @@ def _advance_lengths(N, y, h, kappa, work, sums):
 
 
 @_inlined
-def _advance_moments(S, y, weight):
-    for i in range(len(y)):
-        for j in range(len(y)):
-            S[i, j] += weight * (y[i] * y[j] - S[i, j])
-
-
-@_inlined
-def _add_image(T, C, s, d, p, y, h, with_mean, with_image):
-    """Add uφ', φ' = Φ_p − µ, to every row; update the products with µ and Φ_p (last columns)."""
-    R = len(y)
-    for i in range(R):
-        u = h[i] * y[i]
-        C[i, p] = u
-        for j in range(p):
-            C[i, j] -= u * d[j]
-        T[i, R] -= u * s
-        T[i, R + 1] += u * with_mean
-        T[i, R + 2] += u * with_image
-
-
-@_inlined
-def _move_mean(T, s, d, p, a, along, mean_length, own):
-    """Set µ ← (1 − a)µ + aΦ_p; return its squared length."""
-    R = T.shape[1] - 3
-    for i in range(len(T)):
-        T[i, R + 1] += a * (T[i, R + 2] - T[i, R + 1])
-    s[0] *= 1 - a
-    for j in range(p):
-        d[j] *= 1 - a
-    d[p] = a
-    return (1 - a) ** 2 * mean_length + 2 * a * (1 - a) * along + a * a * own
+def _divide_by_variances(h, S, N):
+    """Divide gains by the variances S_ii/N_ii, which are bounded below by rounding errors."""
+    largest = 0.0
+    for i in range(len(h)):
+        if N[i, i] > 0.0:
+            largest = max(largest, S[i, i] / N[i, i])
+    smallest = max(_EPS * (largest if largest > 0.0 else 1.0), _TINY)
+    for i in range(len(h)):
+        h[i] /= max(S[i, i] / N[i, i] if N[i, i] > 0.0 else 0.0, smallest)
 
 
 @_compiled
-def online_sweep(
-    F, G, N, with_mean, mean_length, eta, scale, capped, mean_weights, S, total, weights
-):
+def online_sweep(G, eta, automatic, mean_weights, S, total, weights):
     """Run a block of online steps.
 
     Parameters
     ----------
-    F : (r + 1, m) ⟨w_i, Φ_p⟩; ⟨µ, Φ_p⟩ last.
-    G : (m, m) k(x_p, x_q).
-    N : (r, r) ⟨w_i, w_j⟩, updated in place.
-    with_mean : (r,) ⟨w_i, µ⟩, updated in place.  mean_length : ⟨µ, µ⟩.
-    eta : (m, r) gains.  scale : factor of the gains.  capped : cap them, or back off.
+    G : (r + 1 + m, r + 1 + m) inner products of Z.
+    eta : (m,) gains.  automatic : divide them by the variances, and cap them.
     mean_weights : (m,) the weight of each new image in the mean.
     S, total : running means of y yᵀ (in place) and ‖φ'‖².  weights : (m,) of each pattern in them.
 
     Returns
     -------
-    T : (r, r + 1) with t as its last column.  C : (r, m).  s : float.  d : (m,).
-    errors : (m,) ‖φ' − Pφ'‖² before each step.  mean_length, total.
-    halvings : number of times the gains were halved.
+    A : (r + 1, r + 1 + m) components and mean on Z.
+    errors : (m,) ‖φ' − Pφ'‖² before each step.  total.
     """
-    r, m = F.shape[0] - 1, F.shape[1]
-    # Every step also updates two more columns: the current ⟨w_i, µ⟩ and ⟨w_i, Φ_p⟩.
-    T, C = np.zeros((r, r + 3)), np.zeros((r, m))
-    T[:, :r] = np.eye(r)
-    T[:, r + 1] = with_mean
-    s, d = np.ones(1), np.zeros(m)
+    r, n, m = len(S), len(G), len(eta)
+    A, N = np.eye(r + 1, n), G[:r, :r].copy()
+    W, nu = A[:r], A[r]
+    # ⟨µ, Z⟩ and ⟨µ, µ⟩.
+    g, mean_length = G[r].copy(), G[r, r]
     y, h, errors = np.empty(r), np.empty(r), np.empty(m)
     L, v = np.zeros((r, r)), np.empty(r)
-    work, sums = np.empty_like(N), np.empty(max(r + 3, m))
-    by_pattern = np.ascontiguousarray(F.T)
-    halvings = 0
+    work, sums = np.empty_like(N), np.empty(n)
     for p in range(m):
-        _project(T[:, : r + 1], by_pattern[p], C, G[p], p, T[:, r + 2])
-        y[:] = T[:, r + 2] - T[:, r + 1]
-        along = s[0] * F[r, p] + d[:p] @ G[p, :p]
-        kappa = G[p, p] - 2.0 * along + mean_length
+        j = r + 1 + p
+        for i in range(r):
+            y[i] = 0.0
+            for k in range(j):
+                y[i] += W[i, k] * (G[j, k] - g[k])
+        kappa = G[j, j] - 2.0 * g[j] + mean_length
         errors[p] = max(kappa - _captured(N, y, L, v), 0.0)
         total += weights[p] * (kappa - total)
-        _advance_moments(S, y, weights[p])
-        h[:] = scale * 0.5**halvings * eta[p]
-        if capped:
+        h[:] = eta[p]
+        if automatic:
+            _divide_by_variances(h, S, N)
             _cap(h, y, kappa)
-        else:
-            halvings += _back_off(h, y, kappa)
-        _descend(T, y, h, r + 3, sums)
-        _descend(C, y, h, p, sums)
+        S += weights[p] * (np.outer(y, y) - S)
         _advance_lengths(N, y, h, kappa, work, sums)
-        _add_image(T, C, s[0], d, p, y, h, along - mean_length, G[p, p] - along)
-        mean_length = _move_mean(T, s, d, p, mean_weights[p], along, mean_length, G[p, p])
-    with_mean[:] = T[:, r + 1]
-    return T[:, : r + 1].copy(), C, s[0], d, errors, mean_length, total, halvings
+        _descend(W, y, h, j, sums)
+        for i in range(r):
+            for k in range(j):
+                W[i, k] -= h[i] * y[i] * nu[k]
+            W[i, j] = h[i] * y[i]
+        a = mean_weights[p]
+        mean_length = (1 - a) ** 2 * mean_length + 2 * a * (1 - a) * g[j] + a * a * G[j, j]
+        nu *= 1 - a
+        nu[j] = a
+        g += a * (G[j] - g)
+    return A, errors, total

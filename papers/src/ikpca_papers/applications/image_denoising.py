@@ -14,7 +14,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from ikpca import KernelPCA
-from ikpca.errors import InvalidInput, RankWarning, check_choice, check_number, invalid_parameter
+from ikpca.errors import Choice, InvalidInput, Number, RankWarning, invalid_parameter
 from ikpca.kernels import Floats
 from ikpca.preimages import FixedPoint
 from ikpca_papers.applications.image_patches import PatchGrid, finite_image
@@ -187,13 +187,13 @@ def _validate(
             f"image has {array.shape[2]} channels: it must have one or three; remove alpha with "
             "image[..., :3], or pass the channels one by one."
         )
-    check_choice("scheme", scheme, ("groups", "sub-images", "single"))
+    Choice(("groups", "sub-images", "single")).check("scheme", scheme)
     if noise is not None:
-        check_number("noise", noise, "must not be negative", "pass None to estimate it", low=0)
+        Number("must not be negative", "pass None to estimate it", low=0).check("noise", noise)
     for name, value, low in (("n_parts", n_parts, 1), ("n_training", n_training, 2)):
         if value is not None:
             rule = f"must be an integer of at least {low}, or None"
-            check_number(name, value, rule, "pass None", low=low, integer=True)
+            Number(rule, "pass None", low=low, integer=True).check(name, value)
     if pca is not None and (not isinstance(pca, KernelPCA) or pca.n_components is None):
         rule = "must be a KernelPCA with a number of components, or None"
         raise invalid_parameter("pca", pca, rule, "pass KernelPCA(20, kernel='rbf')")

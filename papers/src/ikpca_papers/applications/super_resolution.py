@@ -17,14 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import ikpca
 from ikpca import KernelPCA
-from ikpca.errors import (
-    InvalidInput,
-    UnreadableFile,
-    check_choice,
-    check_number,
-    invalid_parameter,
-    is_auto,
-)
+from ikpca.errors import Choice, InvalidInput, Number, UnreadableFile, invalid_parameter, is_auto
 from ikpca.kernels import Floats
 from ikpca.preimages import PreimageMethod
 from ikpca_papers.applications.image_patches import (
@@ -262,13 +255,13 @@ class SuperResolution(BaseEstimator):
     def _check_parameters(self) -> None:
         _check_factor(self.factor)
         for name in ("n_components", "n_patches"):
-            check_number(name, getattr(self, name), "must be a positive integer", "pass 300", low=1,
-                         integer=True)  # fmt: skip
+            rule = Number("must be a positive integer", "pass 300", low=1, integer=True)
+            rule.check(name, getattr(self, name))
         if not is_auto(self.gamma):
-            check_number("gamma", self.gamma, "must be 'auto' or a positive number",
-                         "pass 'auto', or 1/(2σ²)", low=0, open_low=True)  # fmt: skip
-        check_choice("enlargement", self.enlargement, _ORDERS)
-        check_choice("consistent", self.consistent, (True, False))
+            positive = "must be 'auto' or a positive number", "pass 'auto', or 1/(2σ²)"
+            Number(*positive, low=0, open_low=True).check("gamma", self.gamma)
+        Choice(_ORDERS).check("enlargement", self.enlargement)
+        Choice((True, False)).check("consistent", self.consistent)
         if self.patch is None and not is_auto(self.stride):
             raise invalid_parameter(
                 "stride", self.stride, "patch=None has no stride", "pass 'auto'"
@@ -405,7 +398,7 @@ def enlarge(image: ArrayLike, factor: int, method: Enlargement = "nearest") -> N
            [1., 1., 2., 2.]])
     """
     _check_factor(factor)
-    check_choice("method", method, _ORDERS)
+    Choice(_ORDERS).check("method", method)
     array = image_array(image).astype(np.float64)
     if method == "nearest":
         return array.repeat(factor, axis=0).repeat(factor, axis=1)
@@ -443,8 +436,8 @@ def make_consistent(large: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_factor(factor: object) -> None:
-    check_number("factor", factor, "must be an integer from 1 to 1,000", "pass 2, 3 or 4", low=1,
-                 high=1000, integer=True)  # fmt: skip
+    rule, remedy = "must be an integer from 1 to 1,000", "pass 2, 3 or 4"
+    Number(rule, remedy, low=1, high=1000, integer=True).check("factor", factor)
 
 
 def choose_gamma(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
-from ikpca.reduced_sets import JointPreimages
 from ikpca_papers.as_printed import (
     POLYNOMIAL,
     PREIMAGES_PER_VECTOR,
@@ -37,13 +36,6 @@ from ikpca_papers.metrics import (
 
 #: Number of batch eigenvalues in the figure.
 _SPECTRUM = 60
-#: Settings of the stream, for the table.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "chosen samples": {},
-    "pre-images": {"reduction": JointPreimages()},
-    "all rows kept": {"max_rows": None},
-    "no oversampling": {"n_oversamples": 0},
-}
 #: Basis rows of our reduction: half of the teapots, a quarter of the faces.
 _LIBRARIES = {"Teapot": 50, "Frey faces": 500}
 
@@ -196,17 +188,17 @@ def _spectrum(name: str, kernel: Kernel, X: Floats) -> dict[str, Cell]:
     }
 
 
-def _rows(found: Manifold) -> Rows:
-    apart = set(found.separated.tolist())
+def _rows(manifold: Manifold) -> Rows:
+    apart = set(manifold.separated.tolist())
     return [
         {
-            "data": found.name,
+            "data": manifold.name,
             "component": number + 1,
             "separated": number in apart,
             "correlation": float(correlation),
-            "angle": float(found.angles(number + 1)[0]),
-            "eigenvalue": float(found.eigenvalues[number]),
-            "streamed_eigenvalue": float(found.streamed_eigenvalues[number]),
+            "angle": float(manifold.angles(number + 1)[0]),
+            "eigenvalue": float(manifold.eigenvalues[number]),
+            "streamed_eigenvalue": float(manifold.streamed_eigenvalues[number]),
         }
-        for number, correlation in enumerate(found.correlations)
+        for number, correlation in enumerate(manifold.correlations)
     ]

@@ -18,19 +18,12 @@ from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel
 from ikpca.reduced_sets import (
-    JointPreimages,
     ReducedSet,
     Reduction,
     SelectedRows,
 )
 from ikpca.solvers import KHA, hebbian_step
-from ikpca.streams import (
-    BatchUpdate,
-    Compression,
-    IncrementalSettings,
-    IncrementalState,
-    reorthonormalize_if_needed,
-)
+from ikpca.streams import PreimageState
 from ikpca.subspace import Subspace
 from ikpca_papers.as_printed import (
     BATCH_ROWS,
@@ -39,6 +32,7 @@ from ikpca_papers.as_printed import (
     RBF,
     TABLE_1_ROWS,
     TABLE_1_SECONDS,
+    Compression,
     PaperIncrementalPCA,
     SelectedRowsPCA,
 )
@@ -181,13 +175,14 @@ def _best(train: Callable[[], None], repeats: int) -> float:
 LEADING = 3
 
 
-class FixedMean(BatchUpdate):
-    """Update about the mean of the first batch: incremental kernel SVD about a fixed point."""
+class FixedMean(PreimageState):
+    """Stream about the mean of the first batch: incremental kernel SVD about a fixed point."""
 
-    def deviations(self, r: int, n: float, count: int) -> tuple[Floats, Floats]:
+    def deviations(self, count: int) -> tuple[Floats, Floats]:
         """Return E = B − µ and the unchanged µ."""
-        if not n:
-            return super().deviations(r, n, count)
+        if not self.n:
+            return super().deviations(count)
+        r = len(self.singular_values)
         E = np.zeros((r + 1 + count, count))
         E[r], E[r + 1 :] = -1, np.eye(count)
         return E, np.eye(len(E))[r]
@@ -197,7 +192,7 @@ class NotOrthonormal(Compression):
     """Compression without section 5.3, so that errors accumulate."""
 
     def orthonormalize(
-        self, original: Subspace, reduced: ReducedSet, singular_values: Floats
+        self, reduced: ReducedSet, singular_values: Floats
     ) -> tuple[Subspace, Floats]:
         """Return the components as they are."""
         return reduced.subspace, singular_values
@@ -210,7 +205,7 @@ class PrintedOrthogonalization(NotOrthonormal):
     are the diagonal of S.
     """
 
-    def reduce(self, state: IncrementalState, size: int) -> tuple[IncrementalState, Floats]:
+    def reduce(self, state: PreimageState, size: int) -> tuple[PreimageState, Floats]:
         """Return the state on fewer rows, and the relative errors of components and mean."""
         compressed, errors = super().reduce(state, size)
         before, after = np.diagonal(state.gram)[:-1], np.diagonal(compressed.gram)[:-1]
@@ -234,20 +229,19 @@ class Variant:
     preimages: str
     choice: str
     value: str
-    settings: IncrementalSettings
+    n_components: int
+    compression: Compression | None = None
     batch_rows: int = BATCH_ROWS
-    update: type[BatchUpdate] = BatchUpdate
+    stream: type[PreimageState] = PreimageState
 
-    def step(self, state: IncrementalState, rows: Floats) -> IncrementalState:
-        """Learn a batch."""
-        compression = self.settings.compression
-        state = self.update(state, rows).update()
-        if self.settings.n_components is not None:
-            state = state.truncate(self.settings.n_components)
-        if not isinstance(compression, NotOrthonormal):
-            state = reorthonormalize_if_needed(state)
-        if compression is not None:
-            state, _ = compression.enforce_limit(state, len(rows))
+    def learn(self, X: Floats) -> PreimageState:
+        """Learn all rows, in batches."""
+        state = self.stream.empty(RBF, X, self.n_components)
+        for batch in tile_slices(len(X), self.batch_rows):
+            rows = X[batch]
+            state, _ = state.learn(rows)
+            if self.compression is not None:
+                state = self.compression.enforce_limit(state, len(rows))
         return state
 
 
@@ -262,14 +256,11 @@ PREIMAGES: dict[str, Callable[..., PreimageScheme]] = {
 def ablation_variants(n_components: int) -> list[Variant]:
     """Vary one choice of the paper's scheme at a time, with every choice of pre-images."""
     rows = PREIMAGES_PER_VECTOR * (n_components + 1)
-    kept = [
-        Variant("none", "r, all rows kept", str(number), IncrementalSettings(number))
-        for number in (3, 6, 10)
-    ]
+    kept = [Variant("none", "r, all rows kept", str(number), number) for number in (3, 6, 10)]
     others = _reductions(
         n_components, "none", "reduction",
         **{"selected rows": Compression(SelectedRows(), rows),
-           "joint pre-images": Compression(JointPreimages(), rows)},
+           "joint pre-images": Compression(SelectedRows("auto"), rows)},
     )  # fmt: skip
     varied = [
         variant
@@ -280,10 +271,7 @@ def ablation_variants(n_components: int) -> list[Variant]:
 
 
 def _reductions(r: int, preimages: str, choice: str, **made: Compression) -> list[Variant]:
-    return [
-        Variant(preimages, choice, name, IncrementalSettings(r, compression=compression))
-        for name, compression in made.items()
-    ]
+    return [Variant(preimages, choice, name, r, compression) for name, compression in made.items()]
 
 
 def _varied(name: str, reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
@@ -292,13 +280,10 @@ def _varied(name: str, reduction: Callable[..., PreimageScheme], r: int) -> list
     def compression(number: int = PREIMAGES_PER_VECTOR, r: int = r, **scheme: bool) -> Compression:
         return Compression(reduction(number, **scheme), number * (r + 1))
 
-    def settings(r: int = r) -> IncrementalSettings:
-        return IncrementalSettings(r, compression=compression(r=r))
-
     paper, few = compression(), compression(2)
     return [
-        Variant(name, "none", "the scheme", settings()),
-        *(Variant(name, "r", str(number), settings(number)) for number in (3, 10)),
+        Variant(name, "none", "the scheme", r, paper),
+        *(Variant(name, "r", str(number), number, compression(r=number)) for number in (3, 10)),
         *_reductions(r, name, "scheme of figure 1", a=compression(reuse=False, second_pass=False),
                      b=compression(second_pass=False), c=paper),
         *_reductions(r, name, "orthogonalization",
@@ -307,9 +292,9 @@ def _varied(name: str, reduction: Callable[..., PreimageScheme], r: int) -> list
         *_reductions(r, name, "orthogonalization, n = 2",
                      none=NotOrthonormal(few.reduction, few.limit),
                      printed=PrintedOrthogonalization(few.reduction, few.limit)),
-        Variant(name, "mean update", "left out", settings(), update=FixedMean),
+        Variant(name, "mean update", "left out", r, paper, stream=FixedMean),
         *_reductions(r, name, "n", **{str(number): compression(number) for number in (2, 5, 20)}),
-        *(Variant(name, "c", str(count), settings(), count) for count in (10, 100)),
+        *(Variant(name, "c", str(count), r, paper, count) for count in (10, 100)),
         *_reductions(r, name, "rows between reductions", **{"60": replace(paper, min_growth=60)}),
     ]  # fmt: skip
 
@@ -344,16 +329,13 @@ def ablation(variants: Sequence[Variant], n_rows: int, seed: int = 0) -> list[Ab
     batch = KernelPCA(LEADING, kernel=RBF, tol=1e-8, n_jobs=1, random_state=0).fit(X)
     results = []
     for variant in variants:
-        state = IncrementalState.empty(RBF, X)
-        for rows in tile_slices(n_rows, variant.batch_rows):
-            state = variant.step(state, X[rows])
-        errors = _compare(state, batch, X)
+        errors = _compare(variant.learn(X), batch, X)
         results.append(AblationRow(variant.preimages, variant.choice, variant.value, *errors))
     return results
 
 
-def _compare(state: IncrementalState, batch: KernelPCA, X: Floats) -> tuple[float, float, float]:
-    subspace = state.subspace()
+def _compare(state: PreimageState, batch: KernelPCA, X: Floats) -> tuple[float, float, float]:
+    subspace = state.subspace
     gram = subspace.component_gram
     leading = gram[:LEADING, :LEADING]
     inner = overlaps(batch, subspace.project(X)[:, :LEADING])
@@ -381,7 +363,7 @@ SCHEMES: dict[str, Reduction] = {
     "second pass": PreimageScheme(nearest=True),
     "second pass, least error": PreimageScheme(),
     "chosen samples": SelectedRows(),
-    "joint pre-images": JointPreimages(tol=0.0),
+    "joint pre-images": SelectedRows("auto", tol=0.0),
 }
 
 

@@ -55,20 +55,6 @@ class StreamCost:
     peak_bytes: int | None
     correlations: tuple[float, ...]
 
-    @property
-    def time_rise(self) -> float:
-        """Relative rise of the time per update after warm-up, each divided by its control.
-
-        From medians of ten pieces, since single interruptions would change a mean too much.
-        """
-        ratios = np.divide(self.after_warm_up(self.update_seconds), self.control_seconds)
-        return relative_rise([float(np.median(piece)) for piece in np.array_split(ratios, 10)])
-
-    @property
-    def memory_rise(self) -> float:
-        """Relative rise of the memory of the model after warm-up."""
-        return relative_rise(self.after_warm_up(self.held_bytes))
-
     def after_warm_up(self, values: Sequence[float]) -> Sequence[float]:
         """Return the values without those of the first updates."""
         return values[WARM_UP // BATCH :]

@@ -337,7 +337,7 @@ def available_sources(
         "cached": _in_cache(entry) is not None,
         "download": entry.way == "download" and not is_offline(offline),
     }
-    return tuple(source for source, found in available.items() if found)
+    return tuple(source for source, is_available in available.items() if is_available)
 
 
 def _in_folder(entry: Entry, folder: str | Path | None) -> Path | None:

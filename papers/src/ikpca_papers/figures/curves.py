@@ -345,8 +345,8 @@ def label_ends(figure: Figure, axes: Axes) -> None:
     figure.draw_without_rendering()
     heights = np.array([axes.transData.transform(end)[1] for end in ends])
     pixels_per_point = figure.dpi / 72
-    wanted = spread_positions(heights, gap=12.5 * pixels_per_point)
-    for line, end, shift in zip(curves, ends, wanted - heights, strict=True):
+    positions = spread_positions(heights, gap=12.5 * pixels_per_point)
+    for line, end, shift in zip(curves, ends, positions - heights, strict=True):
         axes.annotate(
             str(line.get_label()),
             end,

@@ -6,9 +6,13 @@ import math
 
 import numpy as np
 
-from ikpca.gains import InverseTime, ReciprocalEigenvalues
 from ikpca.kernels import Floats
-from ikpca.solvers import hebbian_step_with_products, meta_step
+from ikpca.solvers import (
+    InverseTime,
+    ReciprocalEigenvalues,
+    hebbian_step_with_products,
+    meta_step,
+)
 from ikpca_papers.as_printed import LOG_GAIN_INIT, META_DECAY, paper_solver
 from ikpca_papers.metrics import excess_error
 from ikpca_papers.tuning import Problem, TunedRun

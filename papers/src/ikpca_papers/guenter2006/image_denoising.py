@@ -98,10 +98,10 @@ def oracles(case: Case) -> Iterator[Denoised]:
     yield _best("non-local means", "h/σ, patch, distance", _non_local_means(case), case)
 
 
-def _best(name: str, chosen: str, found: Iterator[tuple[Any, Floats]], case: Case) -> Denoised:
+def _best(name: str, chosen: str, images: Iterator[tuple[Any, Floats]], case: Case) -> Denoised:
     start = time.perf_counter()
     scored = [
-        (signal_to_noise_ratio(case.clean, image), setting, image) for setting, image in found
+        (signal_to_noise_ratio(case.clean, image), setting, image) for setting, image in images
     ]
     decibels, setting, image = max(scored, key=lambda one: one[0])
     return Denoised(name, image, decibels, time.perf_counter() - start, f"{chosen} {setting}")
@@ -353,9 +353,9 @@ def denoise_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Flo
     return np.concatenate([search.find(subspace, points[one], X[one]).rows for one in strips])
 
 
-def _concatenate(found: Sequence[Findings]) -> Findings:
+def _concatenate(parts: Sequence[Findings]) -> Findings:
     tables: dict[str, Rows] = {"curves": [], "images": []}
-    for one in found:
+    for one in parts:
         for name, rows in one.tables.items():
             tables[name] += rows
-    return Findings(tables, {name: image for one in found for name, image in one.arrays.items()})
+    return Findings(tables, {name: image for one in parts for name, image in one.arrays.items()})

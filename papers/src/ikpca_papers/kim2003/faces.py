@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial.distance import cdist, pdist
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
@@ -182,12 +181,6 @@ def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
     images = pixels / 255
     zooms = (1, *(_SIDE / length for length in images.shape[1:]))
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
-
-
-def small_digits() -> tuple[Floats, NDArray[Any]]:
-    """Load scikit-learn's digits and their labels, cropped to 6×6, as a substitute for faces."""
-    digits = load_digits()
-    return digits.images[:, 1:7, 1:7] / 16, digits.target
 
 
 #: Faces in the figure.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.errors import DivergenceWarning
+from ikpca.errors import InvalidInput
 from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import Outcome
 from ikpca_papers.as_printed import paper_solver
@@ -65,16 +64,14 @@ def tune_gain(
 def tune_online(run: Callable[[float], float], first: float) -> tuple[float, Rows]:
     """Choose the gain of a stream by the error that ``run`` returns.
 
-    A run whose gain had to be halved is not a candidate.
+    A run that diverges is not a candidate.
     """
 
     def error(gain: float) -> float:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", DivergenceWarning)
-            try:
-                return run(gain)
-            except DivergenceWarning:
-                return math.inf
+        try:
+            return run(gain)
+        except InvalidInput:
+            return math.inf
 
     return _search(error, first)
 

@@ -59,9 +59,9 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
     linear = centered @ axes[:, :few]
     table: Rows = [
         {"sigma": sigma, "patches": len(X), "all": len(X) == settings["patches"], "method": name,
-         "angle_to_linear": mean_angle(found, linear),
-         "angle_to_exact": mean_angle(found, projections["KPCA"])}
-        for name, found in projections.items()
+         "angle_to_linear": mean_angle(projected, linear),
+         "angle_to_exact": mean_angle(projected, projections["KPCA"])}
+        for name, projected in projections.items()
     ]  # fmt: skip
     # Σ_j a_j x_j: the direction of a component in input space; exact for wide kernels.
     arrays = {

@@ -248,9 +248,9 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
     return Findings(tables, arrays)
 
 
-def _pictures(found: Enlarged) -> dict[str, Floats]:
-    images = {"original": found.sharp, "low resolution": found.low, **found.images}
-    return {f"{found.name}/{method}": image for method, image in images.items()}
+def _pictures(enlarged: Enlarged) -> dict[str, Floats]:
+    images = {"original": enlarged.sharp, "low resolution": enlarged.low, **enlarged.images}
+    return {f"{enlarged.name}/{method}": image for method, image in images.items()}
 
 
 def margins(rows: Rows) -> Rows:

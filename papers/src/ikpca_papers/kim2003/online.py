@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ikpca import KernelPCA, OnlineKernelPCA
-from ikpca.errors import DivergenceWarning
 from ikpca.kernels import Floats
 from ikpca.solvers import KHA
 from ikpca.subspace import Subspace
@@ -30,6 +28,8 @@ KERNELS: dict[str, dict[str, Any]] = {
 }
 #: Figures 6 and 7: σ = 0.1, a twentieth of the width of the data.
 NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
+#: Interval of a covering grid, so that neighbors overlap, and its radius relative to the rows'.
+_INTERVAL, _RADIUS_FACTOR = 0.1, 1.25
 #: Most rows of a stream for the batch model of a comparison.
 _BATCH_ROWS = 2000
 #: Start of every search for a gain.
@@ -182,7 +182,7 @@ def track(rotation: Rotation, **kernel: Any) -> tuple[list[Track], Rows]:
             model = OnlineKernelPCA(
                 1, random_state=0, **kernel, **printed_online(gain, method=method)
             )
-            return float(model.partial_fit(rows).novelty_.mean())
+            return float(np.nanmean(model.partial_fit(rows).novelty_))
 
         gain, tried = tune_online(error, _FIRST_GUESS)
         gains += [{"shape": rotation.shape, "run": name, **row} for row in tried]
@@ -291,20 +291,27 @@ def compare(
     return Convergence(name, form, len(rows), correlations, held)
 
 
+def covering(rows: Floats) -> Floats:
+    """Return points of a grid that covers a ball around the rows (figure 7)."""
+    center = rows.mean(axis=0)
+    radius = _RADIUS_FACTOR * np.linalg.norm(rows - center, axis=1).max()
+    axis = np.arange(-radius, radius, _INTERVAL)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return center + grid[np.linalg.norm(grid, axis=1) <= radius]
+
+
 def starts_of_figures_6_and_7(
     rows: Floats, *, as_printed: bool
 ) -> Iterator[tuple[str, OnlineKernelPCA, Convergence]]:
     """Fit with a narrow Gaussian, from a point far from all rows and from a covering of them."""
     form = "as printed" if as_printed else "ours"
-    for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
+    for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", covering(rows))):
         settings: dict[str, Any] = {"rule": KHA(init=init)}
         if as_printed:
             gain, _ = tune_online(_error_of(rows, 1, NARROW, init), _FIRST_GUESS)
             settings = printed_online(gain, init)
         model = OnlineKernelPCA(1, random_state=0, **NARROW, **settings)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)
-            model.fit(rows)
+        model.fit(rows)
         yield start, model, compare("Gaussian, σ = 0.1", form, model, rows, **NARROW)
 
 

@@ -41,9 +41,9 @@ def compare_contours(
         "KHA": kha_model(3, len(X), passes, gain, seed, **_KERNEL).fit(X),
     }
     arrays = surfaces(X, models, 3)
-    exact, found = (arrays[name].reshape(-1, 3).T for name in models)
+    exact, actual = (arrays[name].reshape(-1, 3).T for name in models)
     rows: Rows = [
         {"component": number, "correlation": float(np.corrcoef(one, other)[0, 1])}
-        for number, (one, other) in enumerate(zip(exact, found, strict=True), start=1)
+        for number, (one, other) in enumerate(zip(exact, actual, strict=True), start=1)
     ]
     return rows, arrays
