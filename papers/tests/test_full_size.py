@@ -42,9 +42,11 @@ def stored(experiment, claim):
 
 
 def repeated(experiment, claim, tables):
-    """Evaluate a claim again."""
+    """Evaluate a claim again, and compare with the record if there is one."""
     wanted = next(one for one in specs()[experiment].claims if one.id == claim)
-    return evaluate_claim(wanted, "real", tables).status.value
+    status = evaluate_claim(wanted, "real", tables).status.value
+    assert stored(experiment, claim) in (status, "not run")
+    return status
 
 
 def gains_table(problem, tuned, **columns):
@@ -70,7 +72,7 @@ def test_order_of_the_methods_on_digits(digits_problem):
     name = digits_problem.name
     claim = "order-dot-product" if name == "dot product" else "order-gaussian"
     gains = gains_table(digits_problem, TUNED[name], kernel=name)
-    assert repeated("usps-kpca", claim, {"gains": gains}) == stored("usps-kpca", claim) == "holds"
+    assert repeated("usps-kpca", claim, {"gains": gains}) == "holds"
 
 
 @pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
@@ -87,7 +89,7 @@ def test_order_of_the_methods_on_the_walk(data_folder):
     walk, settings = _Walk(clean, pattern, 1.5, 25), specs()["motion"].settings
     rows = walk.rows(settings["noise"], settings["units"]["ft"])
     gains = gains_table(Problem.of("ft", walk.kernel, rows, 25), WALK)
-    assert repeated("motion", "order", {"gains": gains}) == stored("motion", "order")
+    assert repeated("motion", "order", {"gains": gains}) == "holds at another setting"
 
 
 def test_random_clusters(data_folder):
@@ -95,7 +97,7 @@ def test_random_clusters(data_folder):
     shares = np.bincount(y) / len(y)
     level = -2 * np.sum(shares * np.log(shares))
     tables = {"levels": [{"method": RANDOM, "from_paper": abs(level - 4.54)}]}
-    assert repeated("usps-clustering", "random", tables) == stored("usps-clustering", "random")
+    assert repeated("usps-clustering", "random", tables) == "holds"
 
 
 def test_contours_of_kha():
@@ -103,9 +105,13 @@ def test_contours_of_kha():
     assert repeated("toy-contours", "same-contours", tables) == "holds"
 
 
-@pytest.mark.parametrize("claim", ["mean-update", "re-orthogonalization", "schemes-drift"])
-def test_ablation(ablation, claim):
-    assert repeated("incremental-toy", claim, ablation) == stored("incremental-toy", claim)
+@pytest.mark.parametrize(
+    ("claim", "status"),
+    [("mean-update", "holds"), ("re-orthogonalization", "does not hold"),
+     ("schemes-drift", "holds")],
+)  # fmt: skip
+def test_ablation(ablation, claim, status):
+    assert repeated("incremental-toy", claim, ablation) == status
 
 
 @pytest.fixture(scope="module")
