@@ -78,7 +78,7 @@ def test_order_of_the_methods_on_digits(digits_problem):
 @pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
 def test_default_gains_are_nearly_as_good_as_tuned_ones(digits_problem, method):
     eta0, mu = TUNED[digits_problem.name][SMD_FROM_ZERO]
-    best = TunedRun(SMD_FROM_ZERO, mu, 0.0, eta0).mean_error(digits_problem, SEEDS, 50)
+    best = TunedRun(SMD_FROM_ZERO, mu, 0.0, eta0).mean_error([digits_problem], SEEDS, 50)
     found = np.mean([automatic_error(digits_problem, method, seed) for seed in SEEDS])
     assert found <= 3 * best
 

@@ -64,18 +64,18 @@ def test_a_search_in_which_every_run_diverges_ends():
 def test_a_diverging_gain_is_not_a_candidate(problem):
     wild = paper_solver("kha", 4, 150, 0, gain=1e3)
     assert problem.error(wild, 0, passes=5) == math.inf
-    run = tune(problem, "kha", [0], passes=5)
+    run = tune([problem], "kha", [0], passes=5)
     calm = paper_solver("kha", 4, 150, 0, **run.gains)
     assert problem.solve(calm, 0, 5).outcome is Outcome.PASS_LIMIT
     assert run.error == pytest.approx(problem.error(calm, 0, passes=5))
 
 
 def test_one_gain_for_all_seeds_has_the_least_mean_of_log_errors(problem):
-    run = tune(problem, "kha/et", [0, 1], passes=5)
+    run = tune([problem], "kha/et", [0, 1], passes=5)
     solver = [paper_solver("kha/et", 4, 150, seed, **run.gains) for seed in (0, 1)]
     errors = [problem.error(one, seed, passes=5) for seed, one in enumerate(solver)]
     assert run.error == pytest.approx(math.sqrt(errors[0] * errors[1]))
-    assert replace(run, gain=1e3).mean_error(problem, [0, 1], 5) == math.inf
+    assert replace(run, gain=1e3).mean_error([problem], [0, 1], 5) == math.inf
 
 
 def test_the_first_gain_of_meta_descent_is_compared_with_the_limit(problem):
@@ -83,7 +83,7 @@ def test_the_first_gain_of_meta_descent_is_compared_with_the_limit(problem):
     assert start["start_over_limit"] == pytest.approx(math.e * 0.1 / start["limit"])
     for factor, diverges in ((1.0, False), (1.2, True)):
         run = TunedRun("kha/et", factor * start["limit"], 0.0)
-        assert math.isinf(run.mean_error(problem, [0], 5)) is diverges
+        assert math.isinf(run.mean_error([problem], [0], 5)) is diverges
 
 
 def test_the_curve_of_a_diverging_run_ends_before_the_pass_that_was_undone(problem):

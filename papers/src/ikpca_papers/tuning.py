@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -188,10 +189,10 @@ class TunedRun:
             return {"gain": self.gain}
         return {"gain": self.eta0, "meta_gain": self.gain}
 
-    def mean_error(self, problem: Problem, seeds: Sequence[int], passes: int) -> float:
+    def mean_error(self, problems: Sequence[Problem], seeds: Sequence[int], passes: int) -> float:
         """Return the geometric mean of the excess errors; infinite if one of the runs diverges."""
         logs = []
-        for seed in seeds:
+        for problem, seed in product(problems, seeds):
             solver = paper_solver(
                 self.method, problem.n_components, len(problem.K), seed, **self.gains
             )
@@ -204,21 +205,22 @@ class TunedRun:
 
 
 def tune(
-    problem: Problem,
+    problems: Sequence[Problem],
     method: str,
     seeds: Sequence[int],
     passes: int = 50,
     eta0: float | None = None,
 ) -> TunedRun:
-    """Tune as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0, one for all seeds.
+    """Tune as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0, one for all runs.
 
-    Nothing corrects a run that diverges, and a gain with which one does is not a candidate.
+    Parts of one task, such as sub-images, are several problems. Nothing corrects a run that
+    diverges, and a gain with which one does is not a candidate.
     """
 
     def error(step: float) -> float:
-        return TunedRun(method, step, 0.0, eta0).mean_error(problem, seeds, passes)
+        return TunedRun(method, step, 0.0, eta0).mean_error(problems, seeds, passes)
 
-    first = _FIRST_GUESS[method] / problem.gram.mean_diagonal
+    first = _FIRST_GUESS[method] / problems[0].gram.mean_diagonal
     step, best = search_gain(error, start=round(3 * math.log10(first)))
     return TunedRun(method, step, best, eta0)
 
@@ -227,7 +229,7 @@ def divergence_limit(problem: Problem, run: TunedRun, seeds: Sequence[int], pass
     """Return the η0 beyond which a run of KHA/et diverges for one of the seeds, within 10 %."""
 
     def diverges(gain: float) -> bool:
-        return math.isinf(replace(run, gain=gain).mean_error(problem, seeds, passes))
+        return math.isinf(replace(run, gain=gain).mean_error([problem], seeds, passes))
 
     low = run.gain
     high = 2 * low
@@ -240,13 +242,13 @@ def divergence_limit(problem: Problem, run: TunedRun, seeds: Sequence[int], pass
 
 
 def tuned_runs(
-    problem: Problem, methods: Sequence[str], seeds: Sequence[int], passes: int = 50
+    problems: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int], passes: int = 50
 ) -> dict[str, TunedRun]:
     """Tune every method; KHA-SMD uses the η0 found for KHA/et (section 5)."""
     runs: dict[str, TunedRun] = {}
     for method in methods:
         eta0 = runs["kha/et"].gain if method in ("kha-smd", SMD_FROM_ZERO) else None
-        runs[method] = tune(problem, method, seeds, passes, eta0)
+        runs[method] = tune(problems, method, seeds, passes, eta0)
     return runs
 
 
@@ -322,7 +324,7 @@ def tuned_curves(
     curves: Rows = []
     gains: Rows = []
     solutions = {}
-    for method, tuned in tuned_runs(problem, methods, seeds, passes).items():
+    for method, tuned in tuned_runs([problem], methods, seeds, passes).items():
         for seed in seeds:
             solver = paper_solver(method, problem.n_components, len(problem.K), seed, **tuned.gains)
             rows, solution = learning_curve(problem, solver, seed, passes, measure)

@@ -241,9 +241,9 @@ class _Task:
         return Gaussian(1 / (2 * self.sigma**2))
 
     def run_tuned(self, methods: Sequence[str]) -> Findings:
-        """Tune gains on the first sub-image and use them on all four."""
+        """Tune gains for all sub-images, and denoise."""
         problems = self._problems()
-        runs = tuned_runs(problems[0], methods, [self.seed], self.passes)
+        runs = tuned_runs(problems, methods, [self.seed], self.passes)
         results = [
             self._denoise(method, problems, self.passes, run.gains) for method, run in runs.items()
         ]
@@ -279,9 +279,9 @@ class _Task:
         row: dict[str, Cell] = {"sigma": self.sigma, "noise": self.noise, **ratios}
         problem = Problem.of("windows", self.kernel, self._windows()[0], self.n_components)
         runs = {"kha": TunedRun("kha", gain, 0.0)}
-        runs |= tuned_runs(problem, METHOD_GROUPS[2], [self.seed], self.passes)
+        runs |= tuned_runs([problem], METHOD_GROUPS[2], [self.seed], self.passes)
         for method, run in runs.items():
-            error = run.mean_error(problem, [self.seed], self.passes)
+            error = run.mean_error([problem], [self.seed], self.passes)
             row[LABELS[method]] = error if math.isfinite(error) else None
         return Findings({"trials": [row]})
 

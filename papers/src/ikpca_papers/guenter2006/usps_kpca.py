@@ -84,7 +84,7 @@ def _compare_clocks(
 ) -> Findings:
     """Run the tuned KHA/et again with λ and η at every pattern, as algorithm 1 prints it."""
     problem = Problem.of(name, kernel, X, n_components)
-    run = tune(problem, "kha/et", [seed], passes)
+    run = tune([problem], "kha/et", [seed], passes)
     row: dict[str, Any] = {"kernel": name, "method": LABELS[run.method], "seed": seed, **run.gains}
     if math.isfinite(run.error):
         error = run_algorithm_1(problem, run, seed, passes)
