@@ -47,13 +47,6 @@ def test_a_claim_that_fails_on_the_papers_data_has_a_class_and_a_reason():
     assert [key for key in failing if not (given[key].reason and given[key].setting)] == []
 
 
-def test_claims_of_class_c_fail_and_no_others():
-    found = {(name, row["claim"]) for name, row in claims("real") if row["class"] == "C"}
-    failing = {(name, row["claim"]) for name, row in claims("real")
-               if row["status"] == "does not hold"}  # fmt: skip
-    assert failing <= found
-
-
 def test_findings_name_claims():
     known = {f"{spec.id}/{claim.id}" for spec in specs().values() for claim in spec.claims}
     assert all(known.issuperset(finding.claims)
