@@ -43,7 +43,7 @@ def problems(data: Path | None) -> list[Problem]:
 
 
 def compare(problem: Problem, methods: tuple[str, ...], seed: int) -> dict[str, dict]:
-    tuned = tuned_runs(problem, methods, seed)
+    tuned = tuned_runs([problem], methods, [seed])
     rows = {method: {"gain": run.gain, "tuned": run.error} for method, run in tuned.items()}
     for method in AUTOMATIC:
         rows[method]["automatic"] = automatic_error(problem, method, seed)

@@ -121,7 +121,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "benchmarks/index": [], "claims": []}
+html_sidebars = {"index": [], "start": [], "benchmarks/index": [], "reproduction": []}
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from ikpca_papers.claims import KINDS, VERDICTS, Status
+from ikpca_papers.claims import CLASSES, VERDICTS, ExperimentSpec, Status, papers, specs
+from ikpca_papers.report import heading
 
 #: Sizes of the columns, and their headings.
 SIZES = {"real": "the papers' data", "embedded": "embedded data"}
-_MARKS = {Status.HOLDS.value: "✓", Status.FAILS.value: "✗", Status.NOT_RUN.value: "–"}
-_CLASSES = {Status.HOLDS.value: "holds", Status.FAILS.value: "fails", Status.NOT_RUN.value: "idle"}
+_MARKS = {
+    Status.HOLDS.value: "✓", Status.ELSEWHERE.value: "✓", Status.FAILS.value: "✗",
+    Status.NOT_RUN.value: "–",
+}  # fmt: skip
+_CLASSES = {
+    Status.HOLDS.value: "holds", Status.ELSEWHERE.value: "holds", Status.FAILS.value: "fails",
+    Status.NOT_RUN.value: "idle",
+}  # fmt: skip
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Register ``verdicts`` (the experiments of a paper) and ``verdict-counts`` (all of them)."""
+    """Register ``findings``, ``verdicts`` (of a paper) and ``verdict-counts`` (of all)."""
+    app.add_directive("findings", Findings)
     app.add_directive("verdicts", Verdicts)
     app.add_directive("verdict-counts", Counts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -33,12 +41,27 @@ def _runs(directive: Directive) -> dict[str, Any]:
         directive.state.document.settings.env.note_dependency(str(path))
         if not path.exists():
             raise directive.error(
-                f"{path.name} is missing: run ikpca-papers reproduce --{size} and copy its "
-                f"claims.json to papers/src/ikpca_papers/verdicts/{size}.json."
+                f"{path.name} is missing: run ikpca-papers reproduce --{size} --record "
+                f"papers/src/ikpca_papers/verdicts/{size}.json."
             )
         experiments = json.loads(path.read_text(encoding="utf-8"))
         runs[size] = {one["experiment"]: one for one in experiments}
     return runs
+
+
+class Findings(Directive):
+    """Sentences on every paper."""
+
+    def run(self) -> list[nodes.Node]:
+        found: list[nodes.Node] = []
+        for paper in papers():
+            name = f"{paper.name}, {paper.title}"
+            found.append(nodes.paragraph("", "", nodes.strong(name, name)))
+            points = nodes.bullet_list()
+            for finding in paper.findings:
+                points += nodes.list_item("", nodes.paragraph(finding.text, finding.text))
+            found.append(points)
+        return found
 
 
 class Verdicts(Directive):
@@ -49,58 +72,70 @@ class Verdicts(Directive):
 
     def run(self) -> list[nodes.Node]:
         runs = _runs(self)
-        chosen = [one for one in runs["real"].values()
-                  if one["paper"].startswith(self.arguments[0])]  # fmt: skip
+        chosen = [one for one in specs().values() if one.paper.startswith(self.arguments[0])]
         if not chosen:
             raise self.error(f"no experiment is of a paper by {self.arguments[0]!r}")
         return [self._section(one, runs) for one in sorted(chosen, key=_place)]
 
-    def _section(self, experiment: Any, runs: Any) -> nodes.section:
-        name = experiment["experiment"]
-        figure = experiment["figure"]
-        heading = f"{figure[0].upper()}{figure[1:]}: {experiment['title']}"
-        section = nodes.section(ids=[name], names=[name])
+    def _section(self, spec: ExperimentSpec, runs: Any) -> nodes.section:
+        section = nodes.section(ids=[spec.id], names=[spec.id])
         self.state.document.note_explicit_target(section, section)
-        section += nodes.title(heading, heading)
-        section += _table(list(_claims(name, runs)))
+        title = heading(spec)
+        section += nodes.title(title, title)
+        real = runs["real"][spec.id]
+        sentence = nodes.paragraph("", "", nodes.strong(spec.finding, spec.finding))
+        section += [sentence, nodes.paragraph(real["verdict"], real["verdict"])]
+        if real["numbers"]:
+            section += _numbers(real["numbers"])
+        section += nodes.raw("", "<details><summary>Claims and settings</summary>", format="html")
+        section += nodes.paragraph(spec.about, spec.about)
+        section += _table(spec, runs)
+        section += nodes.raw("", "</details>", format="html")
         return section
 
 
-def _place(experiment: Any) -> tuple[bool, str]:
+def _place(spec: ExperimentSpec) -> tuple[bool, str]:
     """Order by the first number of a figure, then of a table."""
-    figure = experiment["figure"]
-    return figure.startswith("table"), re.sub(r"\D", "", figure)
+    return spec.figure.startswith("table"), re.sub(r"\D", "", spec.figure)
 
 
-def _claims(name: str, runs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield every claim with its verdicts by size."""
-    by_size = {
-        size: {claim["claim"]: claim for claim in run[name]["claims"]}
-        for size, run in runs.items() if name in run
-    }  # fmt: skip
-    for claim, row in by_size["real"].items():
-        yield row, {size: claims.get(claim) for size, claims in by_size.items()}
-
-
-def _table(claims: list[tuple[Any, dict[str, Any]]]) -> nodes.table:
+def _make_table(widths: Sequence[int], heads: Sequence[str], rows: Sequence[nodes.row]) -> Any:
     table = nodes.table(classes=["verdicts", "colwidths-given"])
-    group = nodes.tgroup(cols=4)
-    group += [nodes.colspec(colwidth=width) for width in (36, 20, 22, 22)]
+    group = nodes.tgroup(cols=len(widths))
+    group += [nodes.colspec(colwidth=width) for width in widths]
     head, body = nodes.thead(), nodes.tbody()
-    head += _row([_entry([text]) for text in ("claim", "in the paper", *SIZES.values())])
-    for claim, verdicts in claims:
-        statement = [claim["sentence"], KINDS[claim["kind"]], claim["note"]]
-        cells = [_entry(statement), _entry([claim["paper"]])]
-        body += _row([*cells, *(_verdict(verdicts.get(size)) for size in SIZES)])
+    head += _row([_entry([text]) for text in heads])
+    body += list(rows)
     group += [head, body]
     table += group
     return table
 
 
-def _verdict(claim: Any) -> nodes.entry:
-    status = Status.NOT_RUN.value if claim is None else claim["status"]
-    ours = "" if claim is None or claim["status"] == Status.NOT_RUN.value else claim["ours"]
-    entry = _entry([f"{_MARKS[status]} {status}", ours])
+def _numbers(numbers: Sequence[Mapping[str, str]]) -> nodes.table:
+    columns = ("name", "paper", "as_printed", "variant")
+    rows = [_row([_entry([row[column]]) for column in columns]) for row in numbers]
+    return _make_table((46, 22, 16, 16), ("", "in the paper", "as printed", "beside it"), rows)
+
+
+def _table(spec: ExperimentSpec, runs: Any) -> nodes.table:
+    verdicts = {
+        size: {row["claim"]: row for row in run[spec.id]["claims"]} for size, run in runs.items()
+    }
+    rows = []
+    for claim in spec.claims:
+        reason = f"Class {claim.reason}: {CLASSES[claim.reason]}." if claim.reason else ""
+        statement = _entry([claim.sentence, reason, claim.note])
+        sizes = [_verdict(verdicts[size].get(claim.id)) for size in SIZES]
+        rows.append(_row([statement, _entry([claim.paper]), *sizes]))
+    return _make_table((36, 20, 22, 22), ("claim", "in the paper", *SIZES.values()), rows)
+
+
+def _verdict(row: Any) -> nodes.entry:
+    status = Status.NOT_RUN.value if row is None else row["status"]
+    texts = [f"{_MARKS[status]} {status}"]
+    if row is not None and status != Status.NOT_RUN.value:
+        texts += [row["ours"], row["setting"], "earlier run" if row.get("earlier") else ""]
+    entry = _entry(texts)
     entry["classes"] = [_CLASSES[status]]
     return entry
 
@@ -121,29 +156,22 @@ def _row(entries: Iterable[nodes.entry]) -> nodes.row:
 
 
 class Counts(Directive):
-    """Table of the numbers of claims that hold, by kind and size, and the versions of the runs."""
+    """Table of the numbers of claims by status and class, and the versions of the runs."""
 
     def run(self) -> list[nodes.Node]:
         runs = _runs(self)
-        table = nodes.table(classes=["verdicts"])
-        group = nodes.tgroup(cols=5)
-        group += [nodes.colspec(colwidth=1) for _ in range(5)]
-        head, body = nodes.thead(), nodes.tbody()
         statuses = [status.value for status in Status]
-        head += _row([_entry([text]) for text in ("claims", "size", *statuses)])
-        for kind, label in KINDS.items():
-            for size, words in SIZES.items():
-                counts = [str(_count(runs[size], kind, status)) for status in statuses]
-                body += _row([_entry([text]) for text in (label, words, *counts)])
-        group += [head, body]
-        table += group
+        heads = ("size", *statuses, *(f"class {name}" for name in CLASSES))
+        rows = []
+        for size, words in SIZES.items():
+            claims = [claim for one in runs[size].values() for claim in one["claims"]]
+            counts = [sum(one["status"] == status for one in claims) for status in statuses]
+            judged = [one for one in claims if one["status"] != Status.NOT_RUN.value]
+            counts += [sum(one["class"] == name for one in judged) for name in CLASSES]
+            rows.append(_row([_entry([text]) for text in (words, *map(str, counts))]))
         text = _versions(runs)
-        return [table, nodes.paragraph(text, text, classes=["provenance"])]
-
-
-def _count(run: Any, kind: str, status: str) -> int:
-    claims = [claim for one in run.values() for claim in one["claims"]]
-    return sum(claim["kind"] == kind and claim["status"] == status for claim in claims)
+        return [_make_table([1] * len(heads), heads, rows),
+                nodes.paragraph(text, text, classes=["provenance"])]  # fmt: skip
 
 
 def _versions(runs: Any) -> str:

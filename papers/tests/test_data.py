@@ -25,7 +25,7 @@ from ikpca_papers.data.sources import BUILDERS, GENERATORS
 EXPERIMENTS = {
     "toy-contours", "usps-kpca", "lena-multipatch", "usps-clustering", "motion", "online-toy",
     "face-hyperresolution", "natural-components", "natural-hyperresolution", "incremental-toy",
-    "manifolds", "kernel-eigenfaces", "large",
+    "manifolds", "kernel-eigenfaces",
 }  # fmt: skip
 OF_WAY = {
     way: [name for name, entry in registry().items() if entry.way == way]

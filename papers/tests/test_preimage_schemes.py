@@ -11,7 +11,7 @@ from ikpca.kernels import Gaussian, Laplacian, Linear, Polynomial
 from ikpca.reduced_sets import IteratedPreimages
 from ikpca.subspace import Subspace
 from ikpca_papers.chin2006.parabola import components_of
-from ikpca_papers.preimage_schemes import PreimageScheme
+from ikpca_papers.preimage_schemes import PreimageScheme, _quadratic_preimage
 
 KERNELS = [Linear(), Polynomial(2, 0.5, 1.0), Gaussian(0.2), Laplacian(0.2)]
 
@@ -42,6 +42,25 @@ def test_scheme_c_is_that_of_the_library(kernel):
     scheme = PreimageScheme(2).reduce(subspace, 6, weights)
     np.testing.assert_array_equal(scheme.subspace.basis, ours.subspace.basis)
     np.testing.assert_array_equal(scheme.subspace.coefficients, ours.subspace.coefficients)
+
+
+@pytest.mark.parametrize("size", [3, 60])
+def test_preimages_of_the_quadratic_kernel_are_eigenvectors(size):
+    """No row of any length has a larger cosine with the vector."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(30, size)), rng.normal(size=30)
+    kernel = Polynomial(2, 1.0, 0.0)
+    (row,) = _quadratic_preimage(Subspace(kernel, X, weights[None]))
+    matrix = (X.T * weights) @ X
+    cosine = abs(row @ matrix @ row) / (row @ row)
+    assert cosine == pytest.approx(np.abs(np.linalg.eigvalsh(matrix)).max(), rel=1e-6)
+
+
+def test_preimages_are_searched_in_the_box_of_the_data():
+    subspace, weights = problem(Gaussian(0.2))
+    low, high = subspace.basis.min(axis=0), subspace.basis.max(axis=0)
+    rows = PreimageScheme(3, nearest=True).reduce(subspace, 9, weights).subspace.basis
+    assert ((rows >= low) & (rows <= high)).all()
 
 
 @pytest.mark.parametrize("nearest", [False, True])

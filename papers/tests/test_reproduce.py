@@ -32,11 +32,11 @@ def test_run_writes_page_tables_and_figures(small):
     assert {one["experiment"] for one in claims} == set(specs())
 
 
-def test_claims_that_hold_are_printed(small):
-    _, captured = small
-    line = next(line for line in captured.out.splitlines() if "same-contours" in line)
-    assert line.split()[-1] == "holds"
-    assert "not run" in captured.out
+def test_a_line_per_figure_is_printed(small):
+    _, said = small
+    line = next(line for line in said.out.splitlines() if "toy-contours" in line)
+    assert line.strip().endswith("Kim figure 1                      The claim holds.")
+    assert said.out.count("Not run.") == len(specs()) - 1
 
 
 def test_second_run_uses_stored_results(small, monkeypatch):
@@ -59,6 +59,17 @@ def test_quiet_prints_the_page_and_nothing_else(small):
     captured = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet")
     assert captured.out == f"Page: {out / 'quick' / 'index.html'}\n"
     assert captured.err == ""
+
+
+def test_verdicts_are_recorded(small, tmp_path):
+    out, _ = small
+    path = tmp_path / "quick.json"
+    said = ikpca_papers(
+        "reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet", "--record", path
+    )
+    assert said.code == 0
+    (entry,) = json.loads(path.read_text(encoding="utf-8"))
+    assert entry["verdict"] == "The claim holds."
 
 
 def test_lists_every_experiment():
@@ -103,6 +114,18 @@ def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
     assert captured.code == 1
     assert "test_images_512" in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_experiments_without_data_do_not_stop_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("IKPCA_OFFLINE", "1")
+    monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(runner, "_run_part", lambda *arguments: ("toy-contours", ""))
+    said = ikpca_papers("reproduce", "lena-multipatch", "toy-contours", "--real", "--data",
+                        tmp_path, "--out", tmp_path / "out", "--quiet", "--jobs", 1)  # fmt: skip
+    assert said.code == 1
+    assert "lena-multipatch: " in said.err
+    assert "test_images_512" in said.err
+    assert "Page: " in said.out
 
 
 def test_interrupt_prints_how_to_resume(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from ikpca_papers.runner import EXPERIMENTS
 IDS = {
     "toy-contours", "usps-kpca", "lena-multipatch", "usps-clustering", "motion", "online-toy",
     "face-hyperresolution", "natural-components", "natural-hyperresolution", "incremental-toy",
-    "manifolds", "kernel-eigenfaces", "large",
+    "manifolds", "kernel-eigenfaces",
 }  # fmt: skip
 
 GOOD = """
@@ -24,6 +24,7 @@ title = "T"
 about = "A"
 paper = "P"
 figure = "F"
+finding = "H"
 [sizes.quick]
 data = "digits"
 [sizes.embedded]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from ikpca_papers.tuning import (
     grid_gain,
     learning_curve,
     search_gain,
+    start_of_meta_descent,
     tune,
     tuned_curves,
 )
@@ -62,10 +64,26 @@ def test_a_search_in_which_every_run_diverges_ends():
 def test_a_diverging_gain_is_not_a_candidate(problem):
     wild = paper_solver("kha", 4, 150, 0, gain=1e3)
     assert problem.error(wild, 0, passes=5) == math.inf
-    run = tune(problem, "kha", 0, passes=5)
+    run = tune([problem], "kha", [0], passes=5)
     calm = paper_solver("kha", 4, 150, 0, **run.gains)
     assert problem.solve(calm, 0, 5).outcome is Outcome.PASS_LIMIT
-    assert run.error == problem.error(calm, 0, passes=5)
+    assert run.error == pytest.approx(problem.error(calm, 0, passes=5))
+
+
+def test_one_gain_for_all_seeds_has_the_least_mean_of_log_errors(problem):
+    run = tune([problem], "kha/et", [0, 1], passes=5)
+    solver = [paper_solver("kha/et", 4, 150, seed, **run.gains) for seed in (0, 1)]
+    errors = [problem.error(one, seed, passes=5) for seed, one in enumerate(solver)]
+    assert run.error == pytest.approx(math.sqrt(errors[0] * errors[1]))
+    assert replace(run, gain=1e3).mean_error([problem], [0, 1], 5) == math.inf
+
+
+def test_the_first_gain_of_meta_descent_is_compared_with_the_limit(problem):
+    start = start_of_meta_descent(problem, [0], 5, eta0=0.1)
+    assert start["start_over_limit"] == pytest.approx(math.e * 0.1 / start["limit"])
+    for factor, diverges in ((1.0, False), (1.2, True)):
+        run = TunedRun("kha/et", factor * start["limit"], 0.0)
+        assert math.isinf(run.mean_error([problem], [0], 5)) is diverges
 
 
 def test_the_curve_of_a_diverging_run_ends_before_the_pass_that_was_undone(problem):
@@ -76,7 +94,7 @@ def test_the_curve_of_a_diverging_run_ends_before_the_pass_that_was_undone(probl
 
 def test_gains_of_the_meta_descents(problem):
     """Both use the η0 of KHA/et, and differ in ρ0 only."""
-    _, gains, _ = tuned_curves(problem, ("kha/et", "kha-smd", SMD_FROM_ZERO), 0, 5)
+    _, gains, _ = tuned_curves(problem, ("kha/et", "kha-smd", SMD_FROM_ZERO), [0], 5)
     assert [row["method"] for row in gains] == ["KHA/et", "KHA-SMD", "KHA-SMD, ρ0 = 0"]
     assert len({row["gain"] for row in gains}) == 1
     printed, ours = (
@@ -109,18 +127,18 @@ def test_a_claim_about_a_method_that_diverged_fails(condition):
 
 
 @pytest.mark.parametrize(
-    "run", [TunedRun("kha/et", 3, 0.2, 0.0), TunedRun("kha-smd", 3, 0.1, 0.0, eta0=0.1)]
+    "run", [TunedRun("kha/et", 0.2, 0.0), TunedRun("kha-smd", 0.1, 0.0, eta0=0.1)]
 )
 def test_algorithm_1_with_eigenvalues_once_per_pass_is_the_solver(problem, run):
-    solver = paper_solver(run.method, 4, 150, run.seed, **run.gains)
-    expected = problem.error(solver, run.seed, passes=4)
-    assert run_algorithm_1(problem, run, 4, every=150) == pytest.approx(expected, rel=1e-9)
+    solver = paper_solver(run.method, 4, 150, 3, **run.gains)
+    expected = problem.error(solver, 3, passes=4)
+    assert run_algorithm_1(problem, run, 3, 4, every=150) == pytest.approx(expected, rel=1e-9)
     # At every pattern the gains differ, and so does the result.
-    assert run_algorithm_1(problem, run, 4) != pytest.approx(expected, rel=1e-3)
+    assert run_algorithm_1(problem, run, 3, 4) != pytest.approx(expected, rel=1e-3)
 
 
 def test_algorithm_1_reports_divergence(problem):
-    assert run_algorithm_1(problem, TunedRun("kha/et", 0, 1e3, 0.0), 2) == math.inf
+    assert run_algorithm_1(problem, TunedRun("kha/et", 1e3, 0.0), 0, 2) == math.inf
 
 
 def test_rows_of_spectral_clustering(digits):
@@ -148,8 +166,11 @@ def test_the_first_pass_as_good_as_exact_components():
             {"method": "c", "outcome": DIVERGED},
         ],
         "curves": [*curve("a", [2.0, 1.1, 1.2, 0.9]), *curve("b", [2.0, 2.0])],
+        "other_gains": [],
+        "other_curves": [],
     }
-    a, b, c = summary(tables)["as_good"]
-    assert (a["reached"], a["settled"]) == (2, 4)
-    assert (b["reached"], b["settled"]) == (3, 3)
-    assert c == {"method": "c", "outcome": DIVERGED}
+    *rows, diverged = summary(tables)["as_good"]
+    assert [(row["method"], row["criterion"], row["pass"]) for row in rows] == [
+        ("a", "reached", 2), ("a", "settled", 4), ("b", "reached", 3), ("b", "settled", 3),
+    ]  # fmt: skip
+    assert diverged == {"method": "c", "outcome": DIVERGED}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ikpca_papers.claims import VERDICTS, specs
+from ikpca_papers.claims import VERDICTS, papers, specs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = DOCS / "claims.md"
+PAGE = DOCS / "reproduction.md"
 KEPT = ("real", "embedded")
 #: Numbers of the figures and tables of each paper.
 CONTENTS = {
@@ -20,8 +20,6 @@ CONTENTS = {
     "Günter": {"figure": 4, "table": 0},
     "Chin": {"figure": 4, "table": 2},
 }
-#: Texts of a claim that its verdict repeats.
-TEXTS = ("sentence", "paper", "kind", "fails_if", "note")
 
 
 def kept(size):
@@ -35,36 +33,33 @@ def claims(size):
 
 @pytest.mark.parametrize("size", KEPT)
 def test_the_verdicts_are_those_of_the_claims(size):
-    written = {(name, row["claim"]): [row[text] for text in TEXTS] for name, row in claims(size)}
+    written = {(name, row["claim"]): row["class"] for name, row in claims(size)}
     assert written == {
-        (spec.id, claim.id): [getattr(claim, text) for text in TEXTS]
-        for spec in specs().values()
-        for claim in spec.claims
+        (spec.id, claim.id): claim.reason for spec in specs().values() for claim in spec.claims
     }
     assert {one["size"] for one in kept(size)} == {size}
 
 
-@pytest.mark.parametrize("size", KEPT)
-def test_a_claim_that_fails_has_a_reason(size):
-    failing = [(name, row) for name, row in claims(size) if row["status"] == "does not hold"]
-    assert [f"{name}/{row['claim']}" for name, row in failing if not row["note"]] == []
+def test_a_claim_that_fails_on_the_papers_data_has_a_class_and_a_reason():
+    given = {(spec.id, claim.id): claim for spec in specs().values() for claim in spec.claims}
+    failing = [key for name, row in claims("real") if row["status"] != "holds"
+               if row["status"] != "not run" for key in [(name, row["claim"])]]  # fmt: skip
+    assert [key for key in failing if not (given[key].reason and given[key].setting)] == []
 
 
-@pytest.mark.parametrize("size", KEPT)
-def test_the_runs_were_complete(size):
-    judged = {(spec.id, claim.id): size in claim.sizes
-              for spec in specs().values() for claim in spec.claims}  # fmt: skip
-    assert judged == {
-        (name, row["claim"]): row["status"] != "not run" for name, row in claims(size)
-    }
+def test_findings_name_claims():
+    known = {f"{spec.id}/{claim.id}" for spec in specs().values() for claim in spec.claims}
+    assert all(known.issuperset(finding.claims)
+               for paper in papers() for finding in paper.findings)  # fmt: skip
+    assert [len(paper.findings) for paper in papers()] == [5, 5, 5]
 
 
 @pytest.mark.parametrize("paper", CONTENTS)
 def test_every_figure_and_table_of_a_paper_has_an_experiment(paper):
     result = {
         (kind, int(number))
-        for one in kept("real") if one["paper"].startswith(paper)
-        for kind, numbers in re.findall(r"(figure|table)s? ([\d, and]+)", one["figure"])
+        for one in specs().values() if one.paper.startswith(paper)
+        for kind, numbers in re.findall(r"(figure|table)s? ([\d, and]+)", one.figure)
         for number in re.findall(r"\d+", numbers)
     }  # fmt: skip
     assert result == {
@@ -101,21 +96,16 @@ def build(folder):
     return (folder / "out" / "index.pseudoxml").read_text(encoding="utf-8"), warnings.getvalue()
 
 
-def test_the_page_shows_every_verdict(extension, tmp_path):
+def test_the_page_shows_every_figure_and_verdict(extension, tmp_path):
     text, warnings = build(tmp_path)
     assert warnings == ""
-    lines = [line.strip() for line in text.splitlines()]
-    for size in KEPT:
-        for one in kept(size):
-            assert any(line.endswith(f": {one['title']}") for line in lines)
-        rows = [row for _, row in claims(size)]
-        for row in rows:
-            shown = [row["sentence"], row["paper"], row["note"]]
-            shown += [row["ours"]] if row["status"] != "not run" else []
-            assert {*filter(None, shown)} <= {*lines}
-    for mark, status in (("✓", "holds"), ("✗", "does not hold")):
-        judged = [row for size in KEPT for _, row in claims(size) if row["status"] == status]
-        assert lines.count(f"{mark} {status}") == len(judged)
+    lines = {line.strip() for line in text.splitlines()}
+    for spec in specs().values():
+        assert any(line.endswith(f": {spec.title}") for line in lines)
+        assert {spec.finding, *(claim.sentence for claim in spec.claims)} <= lines
+    rows = [row for size in KEPT for _, row in claims(size) if row["status"] != "not run"]
+    assert {row["ours"] for row in rows} <= lines
+    assert {finding.text for paper in papers() for finding in paper.findings} <= lines
 
 
 def test_a_missing_file_is_named(extension, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import math
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
@@ -125,14 +125,47 @@ class Status(Enum):
     """Outcome of a claim."""
 
     HOLDS = "holds"
+    ELSEWHERE = "holds at another setting"
     FAILS = "does not hold"
     NOT_RUN = "not run"
 
 
-#: Words for the kinds of claims.
-KINDS = {"printed": "as printed", "ours": "ours"}
+#: Reasons why a claim needs a remark on its setting, by class.
+CLASSES = {
+    "A": "the paper's setting was misread before, and is corrected",
+    "B": "the paper leaves a setting open; it was chosen afterwards, from a table of values",
+    "C": "fails over all plausible settings",
+    "D": "judged by the paper's words, with the exact figure beside them",
+}
 SIZES = ("quick", "embedded", "real")
 SizeName: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(SIZES)})$")]
+
+
+def _completed(selection: Any, info: ValidationInfo) -> Any:
+    """Take missing keys of a selection from the first one of the model."""
+    first = info.data.get("selection")
+    if isinstance(selection, dict) and first is not None:
+        return {"table": first.table, "column": first.column, "take": first.take, **selection}
+    return selection
+
+
+class OtherSetting(_SpecModel):
+    """Setting at which a claim is evaluated where it does not hold at the judged one.
+
+    Parameters
+    ----------
+    setting : str
+        In words.
+    where, than_where : dict
+        Values of columns that replace those of the left and of the right side of the claim.
+    decreasing : list of dict, optional
+        Replaces that of the claim.
+    """
+
+    setting: str
+    where: dict[str, Any] = {}
+    than_where: dict[str, Any] = {}
+    decreasing: list[dict[str, Any]] | None = None
 
 
 class Claim(_SpecModel):
@@ -143,8 +176,6 @@ class Claim(_SpecModel):
     id, sentence : str
     paper : str
         The paper's words or value.
-    kind : {"printed", "ours"}
-        Evaluated on the paper's method with the paper's settings, or on a variant of ours.
     fails_if : str
         Result that would make it fail.
     selection : Selection
@@ -158,6 +189,11 @@ class Claim(_SpecModel):
         which the numbers must decrease.
     sizes : list of str
         Sizes of the experiment at which it is evaluated.
+    reason : {"", "A", "B", "C", "D"}
+        ``class`` in the file, one of ``CLASSES``.
+    setting : str
+        Setting at which it is judged, in words, where the paper leaves it open.
+    elsewhere : OtherSetting, optional
     note : str
         Remark for readers, such as why it does not hold.
     """
@@ -165,22 +201,18 @@ class Claim(_SpecModel):
     id: str
     sentence: str
     paper: str
-    kind: Literal["printed", "ours"] = "printed"
     fails_if: str = Field(min_length=1)
     selection: Selection = Field(alias="from")
     sign: Literal[">=", ">", "<=", "<"] | None = Field(None, alias="is")
     bound: float | Selection | None = Field(None, alias="than")
     decreasing: list[dict[str, Any]] | None = Field(None, min_length=2)
     sizes: list[SizeName] = [*SIZES]
+    reason: Literal["", "A", "B", "C", "D"] = Field("", alias="class")
+    setting: str = ""
+    elsewhere: OtherSetting | None = None
     note: str = ""
 
-    @field_validator("bound", mode="before")
-    @classmethod
-    def _complete(cls, bound: Any, info: ValidationInfo) -> Any:
-        left = info.data.get("selection")
-        if isinstance(bound, dict) and left is not None:
-            return {"table": left.table, "column": left.column, "take": left.take, **bound}
-        return bound
+    _complete = field_validator("bound", mode="before")(_completed)
 
     @model_validator(mode="after")
     def _has_condition(self) -> Self:
@@ -188,6 +220,19 @@ class Claim(_SpecModel):
         if given not in ([True, True, False], [False, False, True]):
             raise ValueError("give it either is and than, or decreasing")
         return self
+
+    def at(self, other: OtherSetting) -> Claim:
+        """Return the claim at another setting."""
+
+        def moved(selection: Selection, where: dict[str, Any]) -> Selection:
+            return selection.model_copy(update={"where": {**selection.where, **where}})
+
+        changes: dict[str, Any] = {"selection": moved(self.selection, other.where)}
+        if isinstance(self.bound, Selection):
+            changes["bound"] = moved(self.bound, other.than_where)
+        if other.decreasing is not None:
+            changes["decreasing"] = other.decreasing
+        return self.model_copy(update=changes)
 
     def check(self, tables: Tables) -> tuple[bool | None, str]:
         """Return if it holds (None where a number is missing), and the numbers as text."""
@@ -218,41 +263,65 @@ class Claim(_SpecModel):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of a claim, with the value that was found."""
+    """Outcome of a claim, with the value that was found and the setting of it."""
 
     claim: Claim
     status: Status
     ours: str
+    setting: str = ""
 
-    def as_row(self) -> Mapping[str, Any]:
-        """Return a row for tables and JSON."""
+    def as_row(self) -> dict[str, str]:
+        """Return the texts of the record."""
         return {
             "claim": self.claim.id,
-            "sentence": self.claim.sentence,
-            "paper": self.claim.paper,
-            "kind": self.claim.kind,
-            "fails_if": self.claim.fails_if,
-            "ours": self.ours,
             "status": self.status.value,
-            "note": self.claim.note,
+            "class": self.claim.reason,
+            "setting": self.setting,
+            "ours": self.ours,
         }
 
 
 def evaluate_claim(claim: Claim, size: str, tables: Tables | None) -> Verdict:
     """Evaluate a claim on the tables of a run; without tables, or at another size: not run."""
-    if tables is None or size not in claim.sizes:
-        return Verdict(claim, Status.NOT_RUN, "–")
-    held, ours = claim.check(tables)
-    if held is None:
-        return Verdict(claim, Status.NOT_RUN, "–")
-    return Verdict(claim, Status.HOLDS if held else Status.FAILS, ours)
+    held, ours = (None, "–") if tables is None or size not in claim.sizes else claim.check(tables)
+    if held is None or tables is None:
+        return Verdict(claim, Status.NOT_RUN, "–", claim.setting)
+    if held or claim.elsewhere is None:
+        return Verdict(claim, Status.HOLDS if held else Status.FAILS, ours, claim.setting)
+    other = claim.at(claim.elsewhere)
+    held, also = other.check(tables)
+    if held:
+        return Verdict(claim, Status.ELSEWHERE, f"{ours}; there {also}", claim.elsewhere.setting)
+    return Verdict(claim, Status.FAILS, ours, claim.setting)
+
+
+class Finding(_SpecModel):
+    """Sentence on a paper, and the claims that it rests on, as ``experiment/claim``."""
+
+    text: str
+    claims: list[str] = []
+
+
+class Paper(_SpecModel):
+    """Paper, and what its reproduction shows."""
+
+    name: str
+    title: str
+    findings: list[Finding]
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Return the papers with their findings, in the order of the report."""
+    table = tomllib.loads((_FOLDER / "findings.toml").read_text(encoding="utf-8"))
+    return tuple(Paper.model_validate(paper) for paper in table["papers"])
 
 
 @cache
 def stored_verdicts(size: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
     """Return the verdicts of the last complete run, by experiment and claim; empty if none is kept.
 
-    They are ``claims.json`` of ``ikpca-papers reproduce``, for the sizes embedded and real.
+    ``ikpca-papers reproduce --record`` writes them, for the sizes embedded and real.
     """
     path = VERDICTS / f"{size}.json"
     if not path.exists():
@@ -268,49 +337,39 @@ def _text(value: float) -> str:
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
-@dataclass(frozen=True)
-class MeasuredClaim:
-    """Measured value that must stay on one side of a limit.
-
-    Parameters
-    ----------
-    what : str
-        Name of the value.
-    value, limit : float
-    side : {"at most", "at least"}
-
-    Examples
-    --------
-    >>> print(MeasuredClaim("exponent of the total time", 0.98, 1.1))
-    holds: exponent of the total time 0.98, at most 1.1
-    >>> print(MeasuredClaim("correlation", 0.9, 0.99, "at least"))
-    DOES NOT HOLD: correlation 0.9, at least 0.99
-    """
-
-    what: str
-    value: float
-    limit: float
-    side: Literal["at most", "at least"] = "at most"
-
-    @property
-    def holds(self) -> bool:
-        """True if the value is on its side of the limit; False for NaN."""
-        return self.value >= self.limit if self.side == "at least" else self.value <= self.limit
-
-    def __str__(self) -> str:
-        verdict = "holds" if self.holds else "DOES NOT HOLD"
-        return f"{verdict}: {self.what} {self.value:.5g}, {self.side} {self.limit:g}"
-
-
-def claim_rows(claims: Iterable[MeasuredClaim]) -> list[dict[str, Any]]:
-    """Return rows for JSON."""
-    return [{**asdict(claim), "holds": claim.holds} for claim in claims]
-
-
 class Size(_SpecModel, extra="allow"):
     """Data of one size of an experiment; all other keys are its settings."""
 
     data: str
+
+
+class Number(_SpecModel):
+    """Number that a paper prints, and ours.
+
+    Parameters
+    ----------
+    name, paper : str
+    selection : Selection
+        ``from`` in the file: as printed.
+    variant : Selection, optional
+        The same number for a variant of ours; it has missing keys from ``selection``.
+    """
+
+    name: str
+    paper: str
+    selection: Selection = Field(alias="from")
+    variant: Selection | None = None
+
+    _complete = field_validator("variant", mode="before")(_completed)
+
+    def row(self, tables: Tables) -> dict[str, str]:
+        """Return the texts of a row of the table."""
+        ours, variant = (
+            None if one is None else one.value(tables) for one in (self.selection, self.variant)
+        )
+        texts = {"name": self.name, "paper": self.paper}
+        texts["as_printed"] = "–" if ours is None else _text(ours)
+        return {**texts, "variant": "" if variant is None else _text(variant)}
 
 
 class Drawing(_SpecModel):
@@ -353,8 +412,13 @@ class ExperimentSpec(_SpecModel):
     id, title, about : str
     paper, figure : str
         Source: the paper, and the figure or table in it.
+    finding : str
+        What a complete run on the paper's data shows, in one sentence.
     sizes : dict of Size
     claims : list of Claim
+    numbers : list of Number
+    shown : list of str
+        Tables that the page shows unfolded, such as those of an open setting.
     settings : dict
         Of all sizes; a size may override them.
     drawings : list of Drawing
@@ -369,8 +433,11 @@ class ExperimentSpec(_SpecModel):
     about: str
     paper: str
     figure: str
+    finding: str
     sizes: dict[SizeName, Size] = Field(min_length=len(SIZES))
     claims: list[Claim] = Field(min_length=1)
+    numbers: list[Number] = []
+    shown: list[str] = []
     settings: dict[str, Any] = {}
     drawings: list[Drawing] = Field([], alias="figures")
     curves: Curves | None = None
@@ -409,8 +476,7 @@ def read_spec(path: Path) -> ExperimentSpec:
 @cache
 def specs() -> Mapping[str, ExperimentSpec]:
     """Return the specifications that come with the package, by id."""
-    paths = [*_FOLDER.glob("*[0-9]/*.toml"), _FOLDER / "large.toml"]
-    sorted_paths = sorted(paths, key=lambda path: path.stem)
+    sorted_paths = sorted(_FOLDER.glob("*[0-9]/*.toml"), key=lambda path: path.stem)
     return {path.stem: read_spec(path) for path in sorted_paths}
 
 

@@ -100,8 +100,11 @@ def reproduce(
     listed: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the page.")] = False,
+    record: Annotated[
+        Path | None, typer.Option(help="File of verdicts; entries of these experiments change.")
+    ] = None,
 ) -> None:
-    """Run the papers' experiments and write one page with every claim.
+    """Run the papers' experiments and write one page with every figure.
 
     Finished parts are kept: the same command resumes an interrupted run. The exit code is 0 when
     everything ran, whether or not the claims hold; 1 when an experiment failed; 2 for an error in
@@ -113,9 +116,11 @@ def reproduce(
         _print_experiments(as_json)
         return
     with as_usage_errors():
-        prepared = _prepare(names or [], size, out, data, seed)
-    failures = _run(prepared, jobs, quiet or as_json, size, out)
+        prepared, failures = _prepare(names or [], size, out, data, seed)
+    failures |= _run(prepared, jobs, quiet or as_json, size, out)
     page, results = _write_page(out, size, failures)
+    if record is not None:
+        _record(record, results, [job.spec.id for job in prepared])
     _print_summary(page, results, as_json, quiet)
     for reason in failures.values():
         typer.echo(f"ikpca-papers reproduce: {reason}", err=True)
@@ -154,8 +159,13 @@ def _print_experiments(as_json: bool) -> None:
     )  # fmt: skip
 
 
-def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: int) -> list[Job]:
-    """Check all arguments and plan the experiments, before any work."""
+def _prepare(
+    names: list[str], size: str, out: Path, data: Path | None, seed: int
+) -> tuple[list[Job], dict[str, str]]:
+    """Check all arguments and plan the experiments, before any work.
+
+    Experiments without their data fail, and the others run; if there are none, that is an error.
+    """
     from ikpca_papers.claims import find_spec
     from ikpca_papers.runner import EXPERIMENTS, prepare
 
@@ -164,8 +174,17 @@ def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: in
     if data is not None and not data.is_dir():
         raise UsageError(f"--data {data}: is not a folder; name the folder of the data.")
     _prepare_out(out)
-    experiments = dict.fromkeys(names) or EXPERIMENTS
-    return [prepare(name, size, out, data, seed) for name in experiments]
+    wanted = dict.fromkeys(names) or EXPERIMENTS
+    jobs: list[Job] = []
+    failures: dict[str, str] = {}
+    for name in wanted:
+        try:
+            jobs.append(prepare(name, size, out, data, seed))
+        except DataUnavailable as error:
+            if len(failures) == len(wanted) - 1:
+                raise
+            failures[name] = f"{name}: {error}"
+    return jobs, failures
 
 
 def _prepare_out(out: Path) -> None:
@@ -257,6 +276,15 @@ def _write_page(
     return folder / "index.html", results
 
 
+def _record(path: Path, results: Sequence[ExperimentResult], names: Sequence[str]) -> None:
+    from ikpca_papers import report
+
+    try:
+        report.record(path, [result for result in results if result.spec.id in names])
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror}.") from error
+
+
 def _print_summary(
     page: Path, results: Sequence[ExperimentResult], as_json: bool, quiet: bool
 ) -> None:
@@ -266,25 +294,26 @@ def _print_summary(
         typer.echo(report.as_json(results), nl=False)
         return
     if not quiet:
-        _print_claims(results)
+        _print_figures(results)
     typer.echo(f"Page: {page}")
 
 
-def _print_claims(results: Sequence[ExperimentResult]) -> None:
-    """Print one line per claim: the experiment, the paper's value, ours, the verdict."""
+def _print_figures(results: Sequence[ExperimentResult]) -> None:
+    """Print one line per figure: the experiment, its figure, the verdict."""
     from rich.text import Text
 
-    from ikpca_papers.claims import KINDS, Status
+    from ikpca_papers.claims import Status
 
-    styles = {Status.HOLDS: "green", Status.FAILS: "bold red", Status.NOT_RUN: "dim"}
+    def style(result: ExperimentResult) -> str:
+        failed = result.failure or any(one.status is Status.FAILS for one in result.verdicts)
+        return "dim" if result.results is None else "bold red" if failed else "green"
+
     _print_table(
-        ("experiment", "claim", "method", "paper", "ours", "verdict"),
+        ("experiment", "figure", "verdict"),
         [
-            (result.spec.id, verdict.claim.id, KINDS[verdict.claim.kind], verdict.claim.paper,
-             verdict.ours,
-             Text(verdict.status.value, style=styles[verdict.status]))
+            (result.spec.id, f"{result.spec.paper.split(',')[0]} {result.spec.figure}",
+             Text(result.summary, style=style(result)))
             for result in results
-            for verdict in result.verdicts
         ],
     )  # fmt: skip
 

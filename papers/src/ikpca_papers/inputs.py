@@ -51,11 +51,8 @@ def _identity(data: Arrays) -> Arrays:
 
 
 def _usps(data: Arrays) -> Arrays:
-    return {"X": data["X_train"].astype(np.float64), "y": data["y_train"]}
-
-
-def _mnist(data: Arrays) -> Arrays:
-    return {"X": data["X_train"]}
+    """Return digits with pixels from 0 to 1; those of the file are from -1 to 1."""
+    return {"X": (data["X_train"].astype(np.float64) + 1) / 2, "y": data["y_train"]}
 
 
 def _lena(data: Arrays) -> Arrays:
@@ -80,15 +77,8 @@ def _large_faces(data: Arrays) -> Arrays:
     return {"images": enlarged_faces(data["images"]), "persons": data["subject"]}
 
 
-def _small_faces(poses: Arrays, cropped: Arrays) -> Arrays:
-    """Return faces of several poses, and the cropped ones beside them."""
-    images = poses["images"].astype(np.float64)
-    return {
-        "X": reduced_faces(images, float(images.max())),
-        "y": poses["labels"],
-        "cropped X": reduced_faces(cropped["images"]),
-        "cropped y": cropped["subject"],
-    }
+def _small_faces(data: Arrays) -> Arrays:
+    return {"X": reduced_faces(data["images"]), "y": data["subject"]}
 
 
 def _walk(data: Arrays) -> Arrays:
@@ -112,14 +102,13 @@ VIEWS: dict[str, View] = {
     "generated": View((), _empty),
     "digits": View(("digits",), _identity),
     "usps": View(("usps",), _usps),
-    "mnist": View(("mnist",), _mnist),
     "flower": View(("flower_256",), _identity),
     "lena": View(("test_images_512",), _lena),
     "photographs": View(("photographs",), _photographs),
     "bsds": View(("bsds_grey",), _bsds),
     "synthetic-faces": View(("synthetic_faces",), _large_faces),
     "yale-b-60": View(("yaleb_cropped_64x56",), _large_faces),
-    "yale-b-20": View(("yaleb_poses_30x20", "yaleb_cropped_64x56"), _small_faces),
+    "yale-b-20": View(("yaleb_cropped_64x56",), _small_faces),
     "walker": View(("walker",), _walk),
     "cmu-walk": View(("cmu_walk_35_01",), _walk),
     "videos": View(("teapot_100", "frey_faces"), _videos),

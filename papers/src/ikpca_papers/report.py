@@ -13,22 +13,29 @@ from string import Template
 from typing import Any
 
 from ikpca_papers.claims import (
-    KINDS,
+    CLASSES,
     Curves,
     ExperimentSpec,
+    Paper,
     Status,
     Verdict,
     evaluate_claim,
+    papers,
     specs,
     stored_verdicts,
 )
 from ikpca_papers.figures.curves import axis_label, mean_curves, split_panels
 from ikpca_papers.figures.drawing import Picture, draw
-from ikpca_papers.runner import EXPERIMENTS, Results, ResultsFolder
+from ikpca_papers.runner import EXPERIMENTS, Results, ResultsFolder, write_file
 
-_MARKS = {Status.HOLDS: "✓", Status.FAILS: "✗", Status.NOT_RUN: "–"}
-_CLASSES = {Status.HOLDS: "holds", Status.FAILS: "fails", Status.NOT_RUN: "idle"}
-_HEADS = ("claim", "paper", "method", "ours", "verdict", "full size")
+_MARKS = {
+    Status.HOLDS: "✓", Status.ELSEWHERE: "✓", Status.FAILS: "✗", Status.NOT_RUN: "–",
+}  # fmt: skip
+_STYLES = {
+    Status.HOLDS: "holds", Status.ELSEWHERE: "elsewhere", Status.FAILS: "fails",
+    Status.NOT_RUN: "idle",
+}  # fmt: skip
+_HEADS = ("claim", "paper", "this run", "the papers' data")
 #: Rows of a table that the page shows; the rest is in the CSV file.
 _SHOWN = 40
 
@@ -48,26 +55,44 @@ def claims_table(verdicts: Sequence[Verdict], full: Mapping[str, Mapping[str, An
 
 
 def _claim(verdict: Verdict, full: Mapping[str, Any]) -> str:
-    claim, status = verdict.claim, verdict.status
-    note = f'<small class="note">{escape(claim.note)}</small>' if claim.note else ""
-    then = Status(full.get("status", Status.NOT_RUN.value))
-    shown = _marked(status)
-    if status is Status.FAILS and then is Status.HOLDS:
-        shown += '<small class="note">only in the full size</small>'
-    figure = "" if then is Status.NOT_RUN else f'<small class="note">{escape(full["ours"])}</small>'
+    claim = verdict.claim
+    remarks = [
+        f"Class {claim.reason}: {CLASSES[claim.reason]}." if claim.reason else "",
+        claim.note,
+    ]
+    notes = "".join(f'<small class="note">{escape(one)}</small>' for one in remarks if one)
+    cells = [
+        (verdict.status, verdict.ours, verdict.setting),
+        (Status(full.get("status", "not run")), full.get("ours", ""), full.get("setting", "")),
+    ]
     return (
-        f'<tr><td data-label="claim">{escape(claim.sentence)}{note}</td>'
+        f'<tr><td data-label="claim">{escape(claim.sentence)}{notes}</td>'
         f'<td data-label="paper">{escape(claim.paper)}</td>'
-        f'<td data-label="method">{KINDS[claim.kind]}</td>'
-        f'<td data-label="ours">{escape(verdict.ours)}</td>'
-        f'<td data-label="verdict" class="verdict {_CLASSES[status]}">{shown}</td>'
-        f'<td data-label="full size" class="verdict {_CLASSES[then]}">{_marked(then)}{figure}</td>'
-        "</tr>"
+        + "".join(_outcome(name, *cell) for name, cell in zip(_HEADS[2:], cells, strict=True))
+        + "</tr>"
     )
 
 
-def _marked(status: Status) -> str:
-    return f'<span aria-hidden="true">{_MARKS[status]}</span> {escape(status.value)}'
+def _outcome(name: str, status: Status, ours: str, setting: str) -> str:
+    texts = [] if status is Status.NOT_RUN else [ours, setting]
+    inside = "".join(f'<small class="note">{escape(text)}</small>' for text in texts if text)
+    mark = f'<span aria-hidden="true">{_MARKS[status]}</span> {escape(status.value)}'
+    return f'<td data-label="{escape(name)}" class="verdict {_STYLES[status]}">{mark}{inside}</td>'
+
+
+def numbers_table(numbers: Sequence[Mapping[str, str]]) -> str:
+    """Return the paper's numbers beside ours."""
+    heads = ("", "paper", "as printed", "beside it")
+    columns = ("name", "paper", "as_printed", "variant")
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(row[column])}</td>" for column in columns) + "</tr>"
+        for row in numbers
+    )
+    names = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    return (
+        f'<div class="wide"><table class="numbers"><thead><tr>{names}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def figure_html(picture: Picture, title: str) -> str:
@@ -91,14 +116,15 @@ def definition_list(pairs: Mapping[str, Any]) -> str:
     return f"<dl>{inside}</dl>"
 
 
-def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a collapsed table; long ones are truncated."""
+def rows_table(name: str, rows: Sequence[Mapping[str, Any]], *, shown: bool = False) -> str:
+    """Return a table, collapsed unless it is ``shown``; long ones are truncated."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(_row(row, columns) for row in rows[:_SHOWN])
     cut = f"<p>{_SHOWN} of {len(rows)} rows; all are in {escape(name)}.csv.</p>"
     return (
-        f"<details><summary>table {escape(name)}, {len(rows)} rows</summary>"
+        f"<details{' open' if shown else ''}>"
+        f"<summary>table {escape(name)}, {len(rows)} rows</summary>"
         f'<div class="wide" tabindex="0" role="region" aria-label="table {escape(name)}">'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
         f"{cut if len(rows) > _SHOWN else ''}</details>"
@@ -175,6 +201,50 @@ class ExperimentResult:
     pictures: tuple[Picture, ...]
     failure: str = ""
 
+    @property
+    def numbers(self) -> list[dict[str, str]]:
+        """The paper's numbers beside ours."""
+        tables = {} if self.results is None else self.results.tables
+        rows = [number.row(tables) for number in self.spec.numbers]
+        return [row for row in rows if row["as_printed"] != "–"]
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        if self.failure:
+            return f"Failed: {self.failure}"
+        judged = [one for one in self.verdicts if one.status is not Status.NOT_RUN]
+        if not judged:
+            return "Not run."
+        fails = [one.claim.sentence for one in judged if one.status is Status.FAILS]
+        elsewhere = [one.setting for one in judged if one.status is Status.ELSEWHERE]
+        held = len(judged) - len(fails)
+        text = f"{held} of {len(judged)} claims hold" if fails else _all_hold(held)
+        if elsewhere:
+            settings = "; ".join(dict.fromkeys(elsewhere))
+            some = "only" if len(elsewhere) == held else f"{len(elsewhere)} of them only"
+            text += f", {some} at another setting ({settings})"
+        failing = f" Does not hold: {' '.join(fails)}" if fails else ""
+        return f"{text}.{failing}"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what is stored of a complete run; independent of time."""
+        document = {} if self.results is None else self.results.document
+        return {
+            "experiment": self.spec.id,
+            "size": self.size,
+            "data": document.get("data"),
+            "versions": document.get("versions"),
+            "failure": self.failure or None,
+            "verdict": self.summary,
+            "numbers": self.numbers,
+            "claims": [verdict.as_row() for verdict in self.verdicts],
+        }
+
+
+def _all_hold(number: int) -> str:
+    return {1: "The claim holds", 2: "Both claims hold"}.get(number, f"All {number} claims hold")
+
 
 def experiment_results(
     out: Path,
@@ -183,7 +253,7 @@ def experiment_results(
     known: Sequence[ExperimentSpec] | None = None,
 ) -> Iterator[ExperimentResult]:
     """Yield every experiment in order, with the results from the folder; claims are evaluated."""
-    for spec in _in_order() if known is None else known:
+    for spec in [specs()[name] for name in EXPERIMENTS] if known is None else known:
         results = ResultsFolder.of(out, size, spec.id).read()
         tables = None if results is None else results.tables
         yield ExperimentResult(
@@ -196,32 +266,21 @@ def experiment_results(
         )
 
 
-def _in_order() -> list[ExperimentSpec]:
-    """Return the specs in the order of the registry; unregistered ones come last."""
-    all_specs = specs()
-    first = [name for name in EXPERIMENTS if name in all_specs]
-    return [
-        all_specs[name] for name in [*first, *(name for name in all_specs if name not in first)]
-    ]
-
-
 def as_json(results: Sequence[ExperimentResult]) -> str:
-    """Format every claim of every experiment as JSON; independent of time."""
-    document = [
-        {
-            "experiment": result.spec.id,
-            "title": result.spec.title,
-            "size": result.size,
-            "paper": result.spec.paper,
-            "figure": result.spec.figure,
-            "data": None if result.results is None else result.results.document["data"],
-            "versions": None if result.results is None else result.results.document["versions"],
-            "failure": result.failure or None,
-            "claims": [dict(verdict.as_row()) for verdict in result.verdicts],
-        }
-        for result in results
-    ]
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    """Format the records of all experiments as JSON."""
+    return _dump([result.as_record() for result in results])
+
+
+def _dump(records: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
+
+
+def record(path: Path, results: Sequence[ExperimentResult]) -> None:
+    """Replace the records of the experiments that were run; the others stay as they are."""
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    kept = {one["experiment"]: one for one in stored}
+    kept |= {one.spec.id: one.as_record() for one in results if one.results is not None}
+    write_file(path, _dump([kept[name] for name in EXPERIMENTS if name in kept]))
 
 
 _ASSETS = files("ikpca_papers") / "assets"
@@ -235,34 +294,29 @@ def page(results: Sequence[ExperimentResult]) -> str:
         style=parts["page.css"],
         script=parts["page.js"],
         size=escape(results[0].size if results else ""),
-        counts=_counts(results),
-        contents=_contents(results),
+        findings="".join(_findings(paper) for paper in papers()),
+        contents="".join(_content_line(result) for result in results),
         run=_run(results),
         sections="".join(_section(result) for result in results),
     )
 
 
-def _counts(results: Sequence[ExperimentResult]) -> str:
-    statuses = [verdict.status for result in results for verdict in result.verdicts]
-    words = {Status.HOLDS: "hold", Status.FAILS: "do not hold", Status.NOT_RUN: "not run"}
-    return "".join(
-        f'<li class="{_CLASSES[status]}"><b>{statuses.count(status)}</b> {words[status]}</li>'
-        for status in Status
+def _findings(paper: Paper) -> str:
+    lines = "".join(f"<li>{escape(finding.text)}</li>" for finding in paper.findings)
+    return f"<h3>{escape(paper.name)}: <i>{escape(paper.title)}</i></h3><ul>{lines}</ul>"
+
+
+def _content_line(result: ExperimentResult) -> str:
+    spec = result.spec
+    return (
+        f'<li><a href="#{escape(spec.id)}">{escape(heading(spec))}</a> '
+        f"<small>{escape(result.summary)}</small></li>"
     )
 
 
-def _contents(results: Sequence[ExperimentResult]) -> str:
-    lines = []
-    for result in results:
-        held = sum(verdict.status is Status.HOLDS for verdict in result.verdicts)
-        judged = sum(verdict.status is not Status.NOT_RUN for verdict in result.verdicts)
-        note = f"{held} of {judged} claims hold" if judged else "not run"
-        name = escape(result.spec.id)
-        lines.append(
-            f'<li><a href="#{name}">{escape(result.spec.title)}</a> '
-            f"<small>{name}: {note}</small></li>"
-        )
-    return "".join(lines)
+def heading(spec: ExperimentSpec) -> str:
+    """Return figure and title of an experiment."""
+    return f"{spec.paper.split(',')[0]} {spec.paper[-4:]}, {spec.figure}: {spec.title}"
 
 
 def _run(results: Sequence[ExperimentResult]) -> str:
@@ -288,17 +342,32 @@ def _run(results: Sequence[ExperimentResult]) -> str:
 def _section(result: ExperimentResult) -> str:
     spec = result.spec
     head = (
-        f'<section id="{escape(spec.id)}"><h2>{escape(spec.title)}</h2>'
-        f'<p class="source">{escape(spec.id)} · {escape(spec.paper)}, {escape(spec.figure)}</p>'
-        f"<p>{escape(spec.about)}</p>"
+        f'<section id="{escape(spec.id)}"><h2>{escape(heading(spec))}</h2>'
+        f'<p class="verdict-sentence">{escape(result.summary)}</p>'
+        f'<p class="source">On the paper\'s data, full size: {escape(spec.finding)}</p>'
     )
-    stored = stored_verdicts("real")
-    full = {claim: row for (experiment, claim), row in stored.items() if experiment == spec.id}
-    claims = claims_table(result.verdicts, full)
     if result.results is None:
         why = result.failure or "This experiment was not run at this size."
-        return f'{head}{claims}<p class="missing">{escape(why)}</p></section>'
-    return f"{head}{claims}{_plots(result)}{_figures(result)}{_details(result)}</section>"
+        return f'{head}<p class="missing">{escape(why)}</p>{_claims(result)}</section>'
+    numbers = numbers_table(result.numbers) if result.numbers else ""
+    return (
+        f"{head}{_figures(result)}{numbers}{_shown_tables(result)}{_claims(result)}"
+        f"{_plots(result)}{_details(result)}</section>"
+    )
+
+
+def _claims(result: ExperimentResult) -> str:
+    stored = stored_verdicts("real")
+    full = {claim: row for (name, claim), row in stored.items() if name == result.spec.id}
+    table = claims_table(result.verdicts, full)
+    return f"<details><summary>claims, {len(result.verdicts)}</summary>{table}</details>"
+
+
+def _shown_tables(result: ExperimentResult) -> str:
+    tables = {} if result.results is None else result.results.tables
+    return "".join(
+        rows_table(name, tables[name], shown=True) for name in result.spec.shown if name in tables
+    )
 
 
 def _plots(result: ExperimentResult) -> str:
@@ -307,9 +376,10 @@ def _plots(result: ExperimentResult) -> str:
     data = embedded_json(plot_data(result.results, result.spec.curves))
     title = escape(result.spec.title)
     return (
-        f'<div class="curves" data-title="{title}"><script type="application/json">{data}</script>'
-        "<noscript>The interactive plot needs JavaScript; the figure below shows the same."
-        "</noscript></div>"
+        f'<details open><summary>interactive curves</summary><div class="curves" '
+        f'data-title="{title}"><script type="application/json">{data}</script>'
+        "<noscript>The interactive plot needs JavaScript; the figure above shows the same."
+        "</noscript></div></details>"
     )
 
 
@@ -329,7 +399,10 @@ def _details(result: ExperimentResult) -> str:
         **document["settings"],
         "seconds": sum(part["seconds"] for part in document["parts"]),
     }
-    tables = "".join(rows_table(name, rows) for name, rows in document["tables"].items())
+    tables = "".join(rows_table(name, rows) for name, rows in document["tables"].items()
+                     if name not in result.spec.shown)  # fmt: skip
     return (
-        f"<details><summary>data and settings</summary>{definition_list(facts)}</details>{tables}"
+        f"<details><summary>data and settings</summary><p>{escape(result.spec.about)}</p>"
+        f"{definition_list(facts)}</details>"
+        f"<details><summary>all tables</summary>{tables}</details>"
     )

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from ikpca.errors import InvalidInput
 from ikpca.model_files import atomic_write
-from ikpca_papers import large
 from ikpca_papers.chin2006 import eigenfaces, manifolds, parabola
 from ikpca_papers.claims import Cell, ExperimentSpec, Rows, Tables, find_spec
 from ikpca_papers.experiment import (
@@ -211,14 +210,15 @@ EXPERIMENTS = {
     "lena-multipatch": Experiment(image_denoising.plan),
     "usps-clustering": Experiment(usps_clustering.plan, usps_clustering.summary),
     "motion": Experiment(motion.plan),
-    "face-hyperresolution": Experiment(faces.plan),
+    "face-hyperresolution": Experiment(faces.plan, faces.summary),
     "natural-components": Experiment(natural_components.plan),
-    "natural-hyperresolution": Experiment(natural_super_resolution.plan),
+    "natural-hyperresolution": Experiment(
+        natural_super_resolution.plan, natural_super_resolution.summary
+    ),
     "online-toy": Experiment(online.plan),
     "incremental-toy": Experiment(parabola.plan, parabola.summary),
     "manifolds": Experiment(manifolds.plan),
     "kernel-eigenfaces": Experiment(eigenfaces.plan, eigenfaces.summary),
-    "large": Experiment(large.plan, large.summary),
 }
 
 

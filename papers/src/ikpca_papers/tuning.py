@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -33,7 +34,7 @@ from ikpca.solvers import (
 )
 from ikpca.solvers import Problem as EigenProblem
 from ikpca_papers.as_printed import SMD_FROM_ZERO, paper_solver
-from ikpca_papers.claims import DIVERGED, Rows
+from ikpca_papers.claims import DIVERGED, Cell, Rows
 from ikpca_papers.metrics import excess_error
 
 _MANTISSAS = (1, 2, 5)
@@ -43,6 +44,8 @@ _STRIP = 256
 _MIN_IMPROVEMENT = 0.999
 #: Steps of the grid, up and down, in which a run that does not diverge is looked for.
 _REACH = 12
+#: Accuracy of the limit at which KHA/et diverges.
+_LIMIT_RATIO = 1.1
 
 
 def grid_gain(index: int) -> float:
@@ -162,10 +165,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """Result of a search: the best η0, or µ for KHA-SMD; the error is inf if all runs diverged."""
+    """Result of a search: the best η0, or µ for KHA-SMD, for all seeds of a problem.
+
+    Parameters
+    ----------
+    method : str
+    gain : float
+    error : float
+        Geometric mean over the seeds; infinite if a run diverged with every gain.
+    eta0 : float, optional
+        Of KHA-SMD.
+    """
 
     method: str
-    seed: int
     gain: float
     error: float
     eta0: float | None = None
@@ -177,33 +189,66 @@ class TunedRun:
             return {"gain": self.gain}
         return {"gain": self.eta0, "meta_gain": self.gain}
 
+    def mean_error(self, problems: Sequence[Problem], seeds: Sequence[int], passes: int) -> float:
+        """Return the geometric mean of the excess errors; infinite if one of the runs diverges."""
+        logs = []
+        for problem, seed in product(problems, seeds):
+            solver = paper_solver(
+                self.method, problem.n_components, len(problem.K), seed, **self.gains
+            )
+            error = problem.error(solver, seed, passes)
+            if math.isinf(error):
+                return math.inf
+            # Rounding may leave an error at or below zero.
+            logs.append(math.log(max(error, np.finfo(float).tiny)))
+        return math.exp(fmean(logs))
+
 
 def tune(
-    problem: Problem, method: str, seed: int, passes: int = 50, eta0: float | None = None
+    problems: Sequence[Problem],
+    method: str,
+    seeds: Sequence[int],
+    passes: int = 50,
+    eta0: float | None = None,
 ) -> TunedRun:
-    """Tune one run as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0.
+    """Tune as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0, one for all runs.
 
-    Nothing corrects a run that diverges, and it is not a candidate.
+    Parts of one task, such as sub-images, are several problems. Nothing corrects a run that
+    diverges, and a gain with which one does is not a candidate.
     """
 
     def error(step: float) -> float:
-        gains = TunedRun(method, seed, step, 0.0, eta0).gains
-        solver = paper_solver(method, problem.n_components, len(problem.K), seed, **gains)
-        return problem.error(solver, seed, passes)
+        return TunedRun(method, step, 0.0, eta0).mean_error(problems, seeds, passes)
 
-    first = _FIRST_GUESS[method] / problem.gram.mean_diagonal
+    first = _FIRST_GUESS[method] / problems[0].gram.mean_diagonal
     step, best = search_gain(error, start=round(3 * math.log10(first)))
-    return TunedRun(method, seed, step, best, eta0)
+    return TunedRun(method, step, best, eta0)
+
+
+def divergence_limit(problem: Problem, run: TunedRun, seeds: Sequence[int], passes: int) -> float:
+    """Return the η0 beyond which a run of KHA/et diverges for one of the seeds, within 10 %."""
+
+    def diverges(gain: float) -> bool:
+        return math.isinf(replace(run, gain=gain).mean_error([problem], seeds, passes))
+
+    low = run.gain
+    high = 2 * low
+    while not diverges(high):
+        low, high = high, 2 * high
+    while high > _LIMIT_RATIO * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if diverges(middle) else (middle, high)
+    return low
 
 
 def tuned_runs(
-    problem: Problem, methods: tuple[str, ...], seed: int, passes: int = 50
+    problems: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int], passes: int = 50
 ) -> dict[str, TunedRun]:
-    """Tune one run of each method; KHA-SMD uses the η0 found for KHA/et (section 5)."""
+    """Tune every method; KHA-SMD uses the η0 found for KHA/et (section 5)."""
     runs: dict[str, TunedRun] = {}
     for method in methods:
         eta0 = runs["kha/et"].gain if method in ("kha-smd", SMD_FROM_ZERO) else None
-        runs[method] = tune(problem, method, seed, passes, eta0)
+        runs[method] = tune(problems, method, seeds, passes, eta0)
     return runs
 
 
@@ -271,20 +316,33 @@ def outcome_columns(errors: Sequence[float], *, diverged: bool) -> dict[str, Any
 def tuned_curves(
     problem: Problem,
     methods: Sequence[str],
-    seed: int,
+    seeds: Sequence[int],
     passes: int,
     measure: Measure = _no_columns,
-) -> tuple[Rows, Rows, dict[str, EigenSolution]]:
-    """Tune the methods and record their learning curves: curves, gains, solutions."""
+) -> tuple[Rows, Rows, dict[tuple[str, int], EigenSolution]]:
+    """Tune the methods and record learning curves: curves, gains, solutions by method and seed."""
     curves: Rows = []
     gains: Rows = []
     solutions = {}
-    for method, tuned in tuned_runs(problem, tuple(methods), seed, passes).items():
-        solver = paper_solver(method, problem.n_components, len(problem.K), seed, **tuned.gains)
-        rows, solutions[method] = learning_curve(problem, solver, seed, passes, measure)
-        name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
-        curves.extend({**name, **row} for row in rows)
-        diverged = solutions[method].outcome is Outcome.DIVERGED
-        outcome = outcome_columns([tuned.error], diverged=diverged)
-        gains.append({**name, **tuned.gains, **outcome})
+    for method, tuned in tuned_runs([problem], methods, seeds, passes).items():
+        for seed in seeds:
+            solver = paper_solver(method, problem.n_components, len(problem.K), seed, **tuned.gains)
+            rows, solution = learning_curve(problem, solver, seed, passes, measure)
+            solutions[method, seed] = solution
+            name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
+            curves.extend({**name, **row} for row in rows)
+            error = problem.excess_error(solution)
+            diverged = solution.outcome is Outcome.DIVERGED or not math.isfinite(error)
+            gains.append({**name, **tuned.gains, **outcome_columns([error], diverged=diverged)})
     return curves, gains, solutions
+
+
+def start_of_meta_descent(
+    problem: Problem, seeds: Sequence[int], passes: int, eta0: float
+) -> dict[str, Cell]:
+    """Compare e·η0, the first gain of KHA-SMD from ρ0 = 1, with the limit of KHA/et.
+
+    With a first gain above the limit KHA-SMD cannot start.
+    """
+    limit = divergence_limit(problem, TunedRun("kha/et", eta0, 0.0), seeds, passes)
+    return {"eta0": eta0, "limit": limit, "start_over_limit": math.e * eta0 / limit}

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
-from ikpca.reduced_sets import SelectedRows
 from ikpca_papers.as_printed import (
     POLYNOMIAL,
     PREIMAGES_PER_VECTOR,
@@ -37,13 +36,6 @@ from ikpca_papers.metrics import (
 
 #: Number of batch eigenvalues in the figure.
 _SPECTRUM = 60
-#: Settings of the stream, for the table.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "chosen samples": {},
-    "pre-images": {"reduction": SelectedRows("auto")},
-    "all rows kept": {"max_rows": None},
-    "no oversampling": {"n_oversamples": 0},
-}
 #: Basis rows of our reduction: half of the teapots, a quarter of the faces.
 _LIBRARIES = {"Teapot": 50, "Frey faces": 500}
 
@@ -142,7 +134,7 @@ def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> lis
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan the Swiss roll and every video, with the paper's scheme and two of ours."""
+    """Plan the Swiss roll and every video, with the paper's scheme and ours."""
     settings = request.settings
     X, along, _ = perforated_swiss_roll(settings["rows"], random_state=request.seed)
     sets: list[tuple[str, Kernel, Floats, Floats, int]] = [
@@ -152,36 +144,29 @@ def plan(request: Request) -> list[Part]:
         rows = np.asarray(frames)
         library = min(_LIBRARIES[name], len(rows))
         sets.append((name, POLYNOMIAL, rows, np.linspace(0, 1, len(rows)), library))
-    r, kept = settings["components"], settings["kept_components"]
+    r, kept, n = settings["components"], settings["kept_components"], PREIMAGES_PER_VECTOR
     return [
-        *(Part(name, partial(_paper, name, kernel, rows, place, r, kept))
+        *(Part(name, partial(_paper, name, kernel, rows, place, r, kept, n))
           for name, kernel, rows, place, _ in sets),
-        *(Part(f"{name}, least error", partial(_least_error, name, kernel, rows, place, r, kept))
-          for name, kernel, rows, place, _ in sets),
+        *(Part(f"{name}, n = {more}", partial(_paper, name, kernel, rows, place, r, kept, more))
+          for name, kernel, rows, place, _ in sets
+          for more in settings["other_n"].get(name, [])),
         *(Part(f"{name}, selected rows", partial(_ours, name, kernel, rows, place, r, library))
           for name, kernel, rows, place, library in sets),
     ]  # fmt: skip
 
 
-def preimages_per_vector(n_rows: int, n_components: int) -> int:
-    """Return the paper's n = 10, or fewer, so that the basis is at most half of the rows."""
-    return max(1, min(PREIMAGES_PER_VECTOR, n_rows // (2 * (n_components + 1))))
-
-
-def _paper(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, kept: int) -> Findings:
-    stream = PaperIncrementalPCA(kernel, kept, preimages_per_vector(len(X), kept))
-    comparison = compare(name, X, place, r, kernel, stream)
-    arrays = {"place": comparison.place, "batch": comparison.batch, "streamed": comparison.streamed}
-    tables = {"correlations": _rows(comparison), "spectra": [_spectrum(name, kernel, X)]}
-    return Findings(tables, arrays)
-
-
-def _least_error(
-    name: str, kernel: Kernel, X: Floats, place: Floats, r: int, kept: int
+def _paper(
+    name: str, kernel: Kernel, X: Floats, place: Floats, r: int, kept: int, n: int
 ) -> Findings:
-    number = preimages_per_vector(len(X), kept)
-    stream = PaperIncrementalPCA(kernel, kept, number, nearest=False)
-    return Findings({"least_error": _rows(compare(name, X, place, r, kernel, stream))})
+    stream = PaperIncrementalPCA(kernel, kept, n)
+    comparison = compare(name, X, place, r, kernel, stream)
+    shared: dict[str, Cell] = {"n": n, "library": comparison.library_rows}
+    tables: dict[str, Rows] = {"correlations": [{**shared, **row} for row in _rows(comparison)]}
+    if n != PREIMAGES_PER_VECTOR:
+        return Findings(tables)
+    arrays = {"place": comparison.place, "batch": comparison.batch, "streamed": comparison.streamed}
+    return Findings({**tables, "spectra": [_spectrum(name, kernel, X)]}, arrays)
 
 
 def _ours(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, library: int) -> Findings:

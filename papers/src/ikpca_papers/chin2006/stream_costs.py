@@ -14,9 +14,8 @@ import numpy as np
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats
-from ikpca_papers.claims import MeasuredClaim
 from ikpca_papers.memory import PeakMemory
-from ikpca_papers.metrics import correlations, exponent
+from ikpca_papers.metrics import correlations
 from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 #: Rows before time and memory must be constant.
@@ -55,20 +54,6 @@ class StreamCost:
     held_bytes: tuple[int, ...]
     peak_bytes: int | None
     correlations: tuple[float, ...]
-
-    @property
-    def time_rise(self) -> float:
-        """Relative rise of the time per update after warm-up, each divided by its control.
-
-        From medians of ten pieces, since single interruptions would change a mean too much.
-        """
-        ratios = np.divide(self.after_warm_up(self.update_seconds), self.control_seconds)
-        return relative_rise([float(np.median(piece)) for piece in np.array_split(ratios, 10)])
-
-    @property
-    def memory_rise(self) -> float:
-        """Relative rise of the memory of the model after warm-up."""
-        return relative_rise(self.after_warm_up(self.held_bytes))
 
     def after_warm_up(self, values: Sequence[float]) -> Sequence[float]:
         """Return the values without those of the first updates."""
@@ -173,20 +158,3 @@ def relative_rise(values: Sequence[float]) -> float:
     means = piecewise_means(values)
     slope = np.polyfit(np.arange(len(means)), means, 1)[0]
     return float(slope * (len(means) - 1) / means.mean())
-
-
-def growth_claims(costs: Sequence[StreamCost], components: int = 3) -> list[MeasuredClaim]:
-    """Claim linear time, constant time and memory per update, and agreement with batch."""
-    longest = max(costs, key=lambda cost: cost.rows)
-    sizes = [cost.rows for cost in costs]
-    closest = min(min(cost.correlations[:components]) for cost in costs)
-    return [
-        MeasuredClaim(
-            f"exponent of the total time, {sizes[0]:,} to {sizes[-1]:,} rows",
-            exponent(sizes, [cost.seconds for cost in costs]), 1.1,
-        ),
-        MeasuredClaim("rise of the time per update after warm-up", abs(longest.time_rise), 0.1),
-        MeasuredClaim("rise of the memory after warm-up", abs(longest.memory_rise), 0.1),
-        MeasuredClaim(f"least |correlation| of the first {components} with batch", closest, 0.99,
-              "at least"),
-    ]  # fmt: skip

@@ -118,9 +118,10 @@ def learning_curves(
     parts = split_panels(rows, curves.panel)
     figure = Figure(figsize=(4.6 * len(parts) + 1.6, 4.0), layout="constrained")
     places = figure.subplots(1, len(parts), squeeze=False)[0]
+    styles = [*LINE_STYLES, (MUTED_COLOR, "dotted"), *LINE_STYLES]
     for axes, (name, part) in zip(places, parts.items(), strict=True):
         lines = mean_curves(part, curves.x, y or curves.y, curves.series)
-        for (series, points), (color, dashes) in zip(lines.items(), LINE_STYLES * 2, strict=False):
+        for (series, points), (color, dashes) in zip(lines.items(), styles, strict=False):
             passes, values = np.array(points).T
             # Rounding may leave values at or below zero, which have no logarithm.
             shown = np.where(values > 0, values, np.nan) if log else values
@@ -159,32 +160,18 @@ def growth_lines(
     *,
     table: str,
     x: str,
-    y: str | Sequence[str],
+    y: str,
     xlabel: str,
     ylabel: str,
-    names: Sequence[str] = (),
-    series: str | None = None,
-    fit: bool = True,
+    series: str,
 ) -> Figure:
-    """Plot one line per column ``y``, or per value of the column ``series``, with exponents."""
-    columns = [y] if isinstance(y, str) else list(y)
-    rows = results.tables[table]
-    if series is not None:
-        lines = dict(mean_curves(rows, x, columns[0], series))
-    else:
-        shown = names or [""] * len(columns)
-        marked = [{**row, "": name} for name in shown for row in rows]
-        lines = {
-            name: mean_curves([row for row in marked if row[""] == name], x, column, "")[name]
-            for name, column in zip(shown, columns, strict=True)
-        }
+    """Plot one line per value of the column ``series``, with exponents."""
+    lines = mean_curves(results.tables[table], x, y, series)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     for (name, points), (color, dashes) in zip(lines.items(), LINE_STYLES * 3, strict=False):
         places, values = np.array(points).T
-        text = name
-        if fit and len(places) > 1 and (values > 0).all():
-            text = f"{name}, exponent {exponent(list(places), list(values)):.2f}".lstrip(", ")
+        text = f"{name}, exponent {exponent(list(places), list(values)):.2f}"
         axes.plot(places, values, marker="o", color=color, linestyle=dashes, label=text)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -201,42 +188,6 @@ def growth_lines(
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(figure, axes)
-    return figure
-
-
-_HALF_BAR = 0.18
-
-
-def split_rates(
-    results: Results, *, table: str, panel: str, columns: Mapping[str, str], ylabel: str
-) -> Figure:
-    """Plot rates, one panel per value of a column; lines connect the values of a row.
-
-    Parameters
-    ----------
-    results : Results
-    table, panel : str
-        Table of the rates, and the column of the panels.
-    columns : mapping from str to str
-        Columns of the rates, and their labels.
-    ylabel : str
-    """
-    parts = split_panels(results.tables[table], panel)
-    figure = Figure(figsize=(3.4 * len(parts) + 0.6, 3.6), layout="constrained")
-    axes_of = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
-    places = np.arange(len(columns))
-    for axes, (name, rows) in zip(axes_of, parts.items(), strict=True):
-        rates = np.array([[float(row[column] or 0) for column in columns] for row in rows])
-        axes.plot(places, rates.T, color=REFERENCE_COLOR, linewidth=1, zorder=1)
-        axes.plot(places, rates.T, "o", color=LINE_STYLES[0][0], markersize=4, zorder=2)
-        axes.hlines(rates.mean(axis=0), places - _HALF_BAR, places + _HALF_BAR,
-                    color=LINE_STYLES[3][0], linewidth=2.5, zorder=3)  # fmt: skip
-        axes.set_xticks(places, list(columns.values()), fontsize=9)
-        axes.set_xlim(-0.5, len(columns) - 0.5)
-        axes.set_title(name, loc="left", fontweight="bold", fontsize=10, color=TEXT_COLOR)
-        axes.grid(axis="y", color="0.9", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
-    axes_of[0].set_ylabel(ylabel)
     return figure
 
 
@@ -280,23 +231,24 @@ def contours(surfaces: Mapping[str, Floats]) -> Figure:
     return figure
 
 
-_FITS = ("batch", "streamed")
+_FITS = {"KPCA": "batch", "IKPCA": "streamed"}
 
 
-def projection_pairs(results: Results, *, pairs: Sequence[int] = (1, 3, 5)) -> Figure:
-    """Scatter plots of pairs of components, batch and streamed, colored along the manifold."""
-    lines = [(name, fit) for name, arrays in results.arrays.items() if arrays for fit in _FITS]
-    figure = Figure(figsize=(2.6 * len(pairs), 2.3 * len(lines)), layout="constrained")
-    places = figure.subplots(len(lines), len(pairs), squeeze=False)
-    for line, (name, fit) in zip(places, lines, strict=True):
-        arrays = results.arrays[name]
-        for axes, first in zip(line, pairs, strict=True):
-            across, up = arrays[fit][:, first - 1], arrays[fit][:, first]
+def projection_pairs(results: Results, *, pairs: Sequence[int] = (1, 3, 5, 7, 9)) -> Figure:
+    """Scatter plots of pairs of components: a row per pair; KPCA and IKPCA side by side."""
+    columns = [(name, fit) for name, arrays in results.arrays.items() if arrays for fit in _FITS]
+    figure = Figure(figsize=(2.2 * len(columns), 1.9 * len(pairs)), layout="constrained")
+    places = figure.subplots(len(pairs), len(columns), squeeze=False)
+    for line, first in zip(places, pairs, strict=True):
+        for axes, (name, fit) in zip(line, columns, strict=True):
+            arrays = results.arrays[name]
+            across, up = arrays[_FITS[fit]][:, first - 1 : first + 1].T
             axes.scatter(across, up, c=arrays["place"], cmap="viridis", s=5, linewidths=0)
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_color(MUTED_COLOR)
-            axes.set_title(f"{first} and {first + 1}", fontsize=9, color=TEXT_COLOR)
-        line[0].set_ylabel(f"{name}, {fit}", color=TEXT_COLOR)
+        line[0].set_ylabel(f"{first} and {first + 1}", color=TEXT_COLOR)
+    for axes, (name, fit) in zip(places[0], columns, strict=True):
+        axes.set_title(f"{name}, {fit}", fontsize=9, color=TEXT_COLOR)
     return figure
 
 
@@ -304,7 +256,10 @@ def spectra(results: Results) -> Figure:
     """Plot singular values relative to the first: batch as lines, streamed as circles."""
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    tables = split_panels(results.tables["correlations"], "data")
+    # The first fit of every data set: the paper's number of pre-images.
+    rows_of = split_panels(results.tables["correlations"], "data")
+    tables = {name: [row for row in rows if row["n"] == rows[0]["n"]]
+              for name, rows in rows_of.items()}  # fmt: skip
     for (name, rows), (color, dashes) in zip(tables.items(), LINE_STYLES, strict=False):
         numbers = np.arange(1, len(rows) + 1)
         batch, streamed = (

@@ -15,7 +15,6 @@ from ikpca_papers.figures.curves import (
     png,
     projection_pairs,
     spectra,
-    split_rates,
 )
 from ikpca_papers.figures.motion import walk_figures
 from ikpca_papers.figures.pictures import component_images, face_rows, images_with_numbers
@@ -69,7 +68,6 @@ DRAWINGS: dict[str, Callable[..., bytes]] = {
     "faces": _as_png(face_rows),
     "components": _as_png(component_images),
     "scaling": _as_png(growth_lines),
-    "rates": _as_png(split_rates),
     "scatter": _as_png(projection_pairs),
     "spectra": _as_png(spectra),
     "sticks": _as_png(walk_figures),

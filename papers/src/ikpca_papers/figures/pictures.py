@@ -65,8 +65,9 @@ _PER_ROW = 5
 
 
 def images_with_numbers(
-    results: Results, *, table: str, number: str, unit: str, rows: str | None = None
-) -> Figure:
+    results: Results, *, table: str, number: str, unit: str, rows: str | None = None,
+    methods: Sequence[str] | None = None,
+) -> Figure:  # fmt: skip
     """Draw images with a number below each, such as its signal-to-noise ratio.
 
     Parameters
@@ -77,14 +78,17 @@ def images_with_numbers(
         Table and column of the numbers, and their unit.
     rows : str, optional
         The column that distinguishes rows of images.
+    methods : sequence of str, optional
+        All by default.
     """
-    images = _all_arrays(results)
+    images = {name: image for name, image in _all_arrays(results).items()
+              if methods is None or name.split("/")[-1] in methods}  # fmt: skip
     notes = {
         (f"{row[rows]}/" if rows else "") + str(row["method"]): f"{row[number]:.2f} {unit}"
         for row in results.tables[table]
         if row.get(number) is not None
     }
-    names = [name for name in images if not rows or "*" not in name]
+    names = list(images)
     per_row = len(names) // len({name.split("/")[0] for name in names}) if rows else _PER_ROW
     blank = np.ones_like(images[names[0]])
     grid, below = [], []
@@ -105,12 +109,11 @@ def _all_arrays(results: Results) -> dict[str, NDArray[Any]]:
     return {name: array for arrays in results.arrays.values() for name, array in arrays.items()}
 
 
-def face_rows(results: Results) -> Figure:
-    """Draw one row per test face, one column per method, for the largest factor."""
-    images = _all_arrays(results)
-    last = list(images)[-1].split("/")[0]
-    chosen = {name.split("/")[1]: faces for name, faces in images.items()
-              if name.startswith(f"{last}/")}  # fmt: skip
+def face_rows(results: Results, *, part: str, methods: Sequence[str]) -> Figure:
+    """Draw one row per test face, one column per method and number of components of a part."""
+    images = {name.split("/")[1]: faces for name, faces in results.arrays[part].items()}
+    chosen = {name: faces for method in methods for name, faces in images.items()
+              if name.rsplit(", ", 1)[0] == method}  # fmt: skip
     count = len(next(iter(chosen.values())))
     rows = [[faces[number] for faces in chosen.values()] for number in range(count)]
     return picture_grid(rows, [name.replace(", ", "\n") for name in chosen])

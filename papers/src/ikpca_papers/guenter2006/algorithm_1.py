@@ -18,14 +18,18 @@ from ikpca_papers.metrics import excess_error
 from ikpca_papers.tuning import Problem, TunedRun
 
 
-def run_algorithm_1(problem: Problem, run: TunedRun, passes: int, every: int = 1) -> float:
+def run_algorithm_1(
+    problem: Problem, run: TunedRun, seed: int, passes: int, every: int = 1
+) -> float:
     """Return the excess error of a run of KHA/et or KHA-SMD; infinite if it diverges.
 
     Parameters
     ----------
     problem : Problem
     run : TunedRun
-        Method, gains and seed; the start and the order of the patterns are those of the solver.
+        Method and gains.
+    seed : int
+        The start and the order of the patterns are those of the solver.
     passes : int
     every : int
         Patterns between two estimates of λ and η: 1 as in algorithm 1, or the number of rows for
@@ -33,13 +37,13 @@ def run_algorithm_1(problem: Problem, run: TunedRun, passes: int, every: int = 1
     """
     K = problem.K - problem.K.mean(axis=0) - problem.K.mean(axis=1)[:, None] + problem.K.mean()
     n_samples = len(K)
-    solver = paper_solver(run.method, problem.n_components, n_samples, run.seed, **run.gains)
+    solver = paper_solver(run.method, problem.n_components, n_samples, seed, **run.gains)
     schedule = run.gains["gain"] * InverseTime() * ReciprocalEigenvalues()
     A = np.asarray(solver.init)
     AK, B = A @ K, np.zeros_like(A)
     rho, eta = np.full(len(A), LOG_GAIN_INIT), np.zeros(len(A))
     with np.errstate(over="ignore", invalid="ignore"):
-        for t, p in enumerate(_patterns(n_samples, run.seed, passes)):
+        for t, p in enumerate(_patterns(n_samples, seed, passes)):
             if t % every == 0:
                 eta = schedule.gains(np.array([float(t)]), n_samples, _eigenvalues(A, AK))[0]
             if run.eta0 is None:

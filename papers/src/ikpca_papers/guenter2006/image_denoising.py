@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ikpca import KernelPCA
-from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint
@@ -28,6 +28,7 @@ from ikpca_papers.tuning import (
     LABELS,
     METHOD_GROUPS,
     Problem,
+    TunedRun,
     learning_curve,
     outcome_columns,
     tuned_runs,
@@ -193,35 +194,32 @@ class SubImages:
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan tuned methods, KHA with a constant gain for many passes, levels of noise, baselines."""
+    """Plan tuned methods, KHA with a constant gain, a table of widths and noises, baselines."""
     settings = request.settings
     side = settings["side"]
     clean = crop_center(np.asarray(request.inputs.arrays["image"]), (side, side), 1)
     pattern = np.random.default_rng(request.seed).normal(size=clean.shape)
     parts = SubImages(side, settings["part"], settings["window"], settings["stride"])
-    shared = (settings["sigma"], settings["components"], request.seed)
-    tasks = {
-        level: _Task(parts, clean, clean + level * pattern, *shared)
-        for level in {*settings["levels"], settings["noise"]}
-    }
-    task = tasks[settings["noise"]]
+
+    def task(sigma: float, noise: float) -> _Task:
+        shared = (settings["components"], settings["passes"], request.seed)
+        return _Task(parts, clean, clean + noise * pattern, noise, sigma, *shared)
+
+    judged = task(settings["sigma"], settings["noise"])
     long = (settings["long_passes"], settings["long_gain"])
     return [
-        Part("baselines", partial(_baselines, clean, task.noisy, settings["noise"])),
-        Part(f"kha, {long[0]} passes", partial(task.run_constant_gain, *long, settings["passes"])),
+        Part("baselines", judged.run_baselines),
+        Part(f"kha, {long[0]} passes", partial(judged.run_constant_gain, *long)),
         *(
-            Part(" and ".join(methods), partial(task.run_tuned, methods, settings["passes"]))
+            Part(" and ".join(methods), partial(judged.run_tuned, methods))
             for methods in METHOD_GROUPS[1:]
         ),
         *(
-            Part(f"exact components, noise {level}", partial(tasks[level].run_exact, level))
-            for level in settings["levels"]
+            Part(f"σ = {sigma:g}, noise {noise:g}",
+                 partial(task(sigma, noise).run_trial, settings["long_gain"]))
+            for sigma, noise in settings["trials"]
         ),
-    ]
-
-
-#: Signal-to-noise ratio of KHA after 800 passes in the paper, in decibels.
-_PRINTED_RATIO = 13.46
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -231,8 +229,10 @@ class _Task:
     parts: SubImages
     clean: Floats
     noisy: Floats
+    noise: float
     sigma: float
     n_components: int
+    passes: int
     seed: int
 
     @property
@@ -240,51 +240,60 @@ class _Task:
         """Gaussian kernel of the paper's width."""
         return Gaussian(1 / (2 * self.sigma**2))
 
-    def run_tuned(self, methods: Sequence[str], passes: int) -> Findings:
-        """Tune gains on the first sub-image and use them on all four."""
+    def run_tuned(self, methods: Sequence[str]) -> Findings:
+        """Tune gains for all sub-images, and denoise."""
         problems = self._problems()
-        runs = tuned_runs(problems[0], tuple(methods), self.seed, passes)
+        runs = tuned_runs(problems, methods, [self.seed], self.passes)
         results = [
-            self._denoise(method, problems, passes, run.gains) for method, run in runs.items()
+            self._denoise(method, problems, self.passes, run.gains) for method, run in runs.items()
         ]
         return _concatenate(results)
 
-    def run_constant_gain(self, passes: int, gain: float, early: int) -> Findings:
+    def run_constant_gain(self, passes: int, gain: float) -> Findings:
         """Run KHA with the constant gain of the papers; also report the error after few passes."""
         label = f", {passes} passes"
         result = self._denoise("kha", self._problems(), passes, {"gain": gain}, label, every=5)
-        errors = [row["excess_error"] for row in result.tables["curves"] if row["pass"] == early]
+        errors = [
+            row["excess_error"] for row in result.tables["curves"] if row["pass"] == self.passes
+        ]
         numbers = [float(error) for error in errors if isinstance(error, float)]
         columns = outcome_columns(numbers, diverged=len(numbers) < N_SUB_IMAGES)
-        first: dict[str, Cell] = {"method": "KHA", "passes": early, "gain": gain, **columns}
+        first: dict[str, Cell] = {"method": "KHA", "passes": self.passes, "gain": gain, **columns}
         named = [{**row, "method": "KHA"} for row in result.tables["curves"]]
         return Findings(
             {"curves": named, "images": [first, *result.tables["images"]]}, result.arrays
         )
 
-    def run_exact(self, level: float) -> Findings:
-        """Denoise with exact components, which takes gains and passes out of the comparison."""
-        windows, neighbors = [], []
+    def run_trial(self, gain: float) -> Findings:
+        """Denoise with exact components; compare the methods on the first sub-image."""
+        windows = []
         for rows in self._windows():
-            K = full_matrix(ComputedGram(self.kernel, rows))
-            neighbors.append(float(K.sum(axis=1).mean() - 1))
             model = KernelPCA(
-                self.n_components, kernel="precomputed", eigen_solver="krylov", tol=1e-6,
+                self.n_components, kernel=self.kernel, eigen_solver="krylov", tol=1e-6, n_jobs=1,
                 random_state=self.seed,
-            ).fit(K)  # fmt: skip
+            ).fit(rows)  # fmt: skip
             scale = np.sqrt(model.eigenvalues_)[:, None]
             vectors = model.eigenvectors_.T
             windows.append(denoise_rows(rows, self.sigma, vectors / scale, vectors * scale))
         ratios = _ratios(self.clean, self.parts.join(windows))
-        row: dict[str, Cell] = {
-            "noise": level,
-            "snr_noisy": signal_to_noise_ratio(self.clean, self.noisy),
-            **ratios,
-            "from_paper": min(abs(ratio - _PRINTED_RATIO) for ratio in ratios.values()),
-            "neighbors": min(neighbors),
-            "learnable": min(neighbors) >= 1,
-        }
-        return Findings({"noise": [row]})
+        row: dict[str, Cell] = {"sigma": self.sigma, "noise": self.noise, **ratios}
+        problem = Problem.of("windows", self.kernel, self._windows()[0], self.n_components)
+        runs = {"kha": TunedRun("kha", gain, 0.0)}
+        runs |= tuned_runs([problem], METHOD_GROUPS[2], [self.seed], self.passes)
+        for method, run in runs.items():
+            error = run.mean_error([problem], [self.seed], self.passes)
+            row[LABELS[method]] = error if math.isfinite(error) else None
+        return Findings({"trials": [row]})
+
+    def run_baselines(self) -> Findings:
+        """Run the baselines, each with the best parameter for the clean image."""
+        case = Case("image", self.noise, self.clean, self.noisy)
+        before = signal_to_noise_ratio(self.clean, self.noisy)
+        denoised: list[Denoised] = list(oracles(case))
+        rows: Rows = [{"method": "noisy", "snr": before}]
+        rows += [{"method": one.name, "snr": one.decibels, "note": one.note} for one in denoised]
+        images = {one.name: one.image for one in denoised}
+        return Findings({"images": rows}, {"clean": self.clean, "noisy": self.noisy, **images})
 
     def _windows(self) -> list[Floats]:
         return [self.parts.grid.extract(part) for part in self.parts.cut(self.noisy)]
@@ -342,17 +351,6 @@ def denoise_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Flo
     search = FixedPoint(max_iter=50, tol=1e-3)
     strips = subspace.strips(len(X))
     return np.concatenate([search.find(subspace, points[one], X[one]).rows for one in strips])
-
-
-def _baselines(clean: Floats, noisy: Floats, noise: float) -> Findings:
-    """Run the baselines, each with the best parameter for the clean image."""
-    case = Case("image", noise, clean, noisy)
-    before = signal_to_noise_ratio(clean, noisy)
-    denoised: list[Denoised] = list(oracles(case))
-    rows: Rows = [{"method": "noisy", "snr": before}]
-    rows += [{"method": one.name, "snr": one.decibels, "note": one.note} for one in denoised]
-    images = {one.name: one.image for one in denoised}
-    return Findings({"images": rows}, {"clean": clean, "noisy": noisy, **images})
 
 
 def _concatenate(parts: Sequence[Findings]) -> Findings:

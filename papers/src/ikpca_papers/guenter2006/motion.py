@@ -16,30 +16,35 @@ from ikpca_papers.applications import denoise_motion
 from ikpca_papers.claims import DIVERGED, Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.guenter2006.image_denoising import denoise_rows
-from ikpca_papers.tuning import LABELS, METHOD_GROUPS, Problem, tuned_curves
+from ikpca_papers.tuning import (
+    LABELS,
+    METHOD_GROUPS,
+    Problem,
+    start_of_meta_descent,
+    tuned_curves,
+)
 
 
 def plan(request: Request) -> list[Part]:
     """Plan defaults, a table of units and levels of noise, and the methods in some units."""
     settings, arrays = request.settings, request.inputs.arrays
-    clean = np.asarray(arrays["positions"])[:: settings["every"]]
+    clean = np.asarray(arrays["positions"])
     pattern = np.random.default_rng(request.seed).normal(size=clean.shape)
     walk = _Walk(clean, pattern, settings["variance"], settings["components"])
     units, levels, ours = settings["units"], settings["levels"], settings["ours"]
-    rate = arrays["frame_rate"] / settings["every"]
     seeds = range(request.seed, request.seed + settings["seeds"])
     return [
-        Part("defaults", partial(walk.run_defaults, arrays["parents"], rate, ours, request.seed)),
+        Part("defaults", partial(walk.run_defaults, arrays["parents"], arrays["frame_rate"], ours,
+                                 request.seed)),
         Part("units and noise", partial(walk.run_exact, units, levels)),
         *(
             Part(
-                f"{unit}, {' and '.join(methods)}, seed {seed}",
-                partial(walk.run_tuned, unit, units[unit], levels, methods, seed,
+                f"{unit}, {' and '.join(methods)}",
+                partial(walk.run_tuned, unit, units[unit], settings["noise"], methods, seeds,
                         settings["passes"]),
             )
             for unit in settings["tuned_units"]
-            for seed in seeds
-            for methods in METHOD_GROUPS
+            for methods in METHOD_GROUPS[1:]
         ),
     ]  # fmt: skip
 
@@ -70,19 +75,6 @@ class _Walk:
         """Return K of the noisy frames."""
         return full_matrix(ComputedGram(self.kernel, self.rows(level, unit)))
 
-    def neighbors(self, level: float, unit: float) -> float:
-        """Return the sum of the kernel of a frame with all others, mean of all frames.
-
-        Below 1, the kernel of a frame with itself, K is nearly the unit matrix, and there is
-        nothing to learn.
-        """
-        return float(self.kernel_matrix(level, unit).sum(axis=1).mean() - 1)
-
-    def largest_noise(self, unit: float, levels: Sequence[float]) -> float | None:
-        """Return the largest level at which frames have neighbors; None if there is none."""
-        with_neighbors = [level for level in levels if self.neighbors(level, unit) >= 1]
-        return max(with_neighbors, default=None)
-
     def reduction(self, level: float, denoised: Floats) -> float:
         """Return the reduction of the mean squared error relative to the noise, in per cent."""
         noise = np.mean((self.noisy(level) - self.clean) ** 2)
@@ -105,41 +97,30 @@ class _Walk:
         """Denoise with exact components in every unit, at every level of noise."""
         table: Rows = []
         for name, unit in units.items():
-            chosen = self.largest_noise(unit, levels)
             for level in levels:
                 exact = solve_dense(self.kernel_matrix(level, unit), self.n_components)
+                fall = self.denoise(level, unit, exact.coefficients, exact.projections)
+                linear = self.linear_pca(level)
                 table.append(
-                    {
-                        "unit": name,
-                        "meters": unit,
-                        "noise": level,
-                        "neighbors": self.neighbors(level, unit),
-                        "chosen": level == chosen,
-                        "kernel_pca": self.denoise(
-                            level, unit, exact.coefficients, exact.projections
-                        ),
-                        "linear_pca": self.linear_pca(level),
-                    }
-                )
+                    {"unit": name, "meters": unit, "noise": level, "kernel_pca": fall,
+                     "linear_pca": linear}
+                )  # fmt: skip
         return Findings({"units": table})
 
     def run_tuned(
         self,
         name: str,
         unit: float,
-        levels: Sequence[float],
+        level: float,
         methods: Sequence[str],
-        seed: int,
+        seeds: Sequence[int],
         passes: int,
     ) -> Findings:
-        """Tune methods in a unit at the largest noise there, and denoise."""
-        level = self.largest_noise(unit, levels)
-        if level is None:
-            return Findings({"curves": [], "gains": [], "reductions": []})
+        """Tune methods in a unit at a level of noise, and denoise."""
         problem = Problem.of(name, self.kernel, self.rows(level, unit), self.n_components)
-        curves, gains, solutions = tuned_curves(problem, methods, seed, passes)
+        curves, gains, solutions = tuned_curves(problem, methods, seeds, passes)
         reductions: Rows = []
-        for method, one in solutions.items():
+        for (method, seed), one in solutions.items():
             row: dict[str, Cell] = {"method": LABELS[method], "seed": seed, "noise": level}
             if one.outcome is Outcome.DIVERGED:
                 reductions.append({**row, "outcome": DIVERGED})
@@ -147,6 +128,9 @@ class _Walk:
                 fall = self.denoise(level, unit, one.coefficients, one.projections)
                 reductions.append({**row, "reduction": fall})
         tables = {"curves": curves, "gains": gains, "reductions": reductions}
+        if "kha/et" in methods:
+            eta0 = next(float(row["gain"] or 0) for row in gains)
+            tables["starts"] = [start_of_meta_descent(problem, seeds, passes, eta0)]
         return Findings({key: [{"unit": name, **row} for row in rows]
                          for key, rows in tables.items()})  # fmt: skip
 

@@ -11,32 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.kernels import Floats, Gaussian, Kernel, Linear
-from ikpca_papers.claims import DIVERGED, Rows
+from ikpca_papers.claims import DIVERGED
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.guenter2006.algorithm_1 import run_algorithm_1
-from ikpca_papers.tuning import LABELS, METHOD_GROUPS, Problem, tuned_curves, tuned_runs
+from ikpca_papers.tuning import (
+    LABELS,
+    METHOD_GROUPS,
+    Problem,
+    start_of_meta_descent,
+    tune,
+    tuned_curves,
+)
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan one part per kernel, seed and group of methods."""
+    """Plan one part per kernel and group of methods, and one per kernel for the clocks."""
     settings = request.settings
     X = first_of_each(
         request.inputs.arrays["X"], request.inputs.arrays["y"], settings["rows_per_digit"]
     )
-    kernels: dict[str, Kernel] = {
-        "Gaussian": Gaussian(1 / (2 * settings["sigma"] ** 2)),
-        "dot product": Linear(),
-    }
+    kernels: dict[str, Kernel] = {"dot product": Linear()}
+    kernels |= {f"Gaussian, σ = {sigma:g}": Gaussian(1 / (2 * sigma**2))
+                for sigma in settings["sigmas"]}  # fmt: skip
     shared = (X, settings["components"], settings["passes"])
     seeds = range(request.seed, request.seed + settings["seeds"])
     return [
         *(
             Part(
-                f"{name}, {' and '.join(methods)}, seed {seed}",
-                partial(_learning_curves, name, kernel, *shared, seed, methods),
+                f"{name}, {' and '.join(methods)}",
+                partial(_learning_curves, name, kernel, *shared, seeds, methods),
             )
             for name, kernel in kernels.items()
-            for seed in seeds
             for methods in METHOD_GROUPS
         ),
         *(
@@ -45,6 +50,7 @@ def plan(request: Request) -> list[Part]:
                 partial(_compare_clocks, name, kernel, *shared, request.seed),
             )
             for name, kernel in kernels.items()
+            if settings["clocks"]
         ),
     ]
 
@@ -60,12 +66,15 @@ def _learning_curves(
     X: Floats,
     n_components: int,
     passes: int,
-    seed: int,
+    seeds: Sequence[int],
     methods: Sequence[str],
 ) -> Findings:
     problem = Problem.of(name, kernel, X, n_components)
-    curves, gains, _ = tuned_curves(problem, methods, seed, passes)
+    curves, gains, _ = tuned_curves(problem, methods, seeds, passes)
     tables = {"curves": curves, "gains": gains}
+    if "kha/et" in methods:
+        eta0 = next(float(row["gain"] or 0) for row in gains)
+        tables["starts"] = [start_of_meta_descent(problem, seeds, passes, eta0)]
     named = {key: [{"kernel": name, **row} for row in rows] for key, rows in tables.items()}
     return Findings(named)
 
@@ -73,16 +82,14 @@ def _learning_curves(
 def _compare_clocks(
     name: str, kernel: Kernel, X: Floats, n_components: int, passes: int, seed: int
 ) -> Findings:
-    """Run the tuned methods again with λ and η at every pattern, as algorithm 1 prints them."""
+    """Run the tuned KHA/et again with λ and η at every pattern, as algorithm 1 prints it."""
     problem = Problem.of(name, kernel, X, n_components)
-    rows: Rows = []
-    for method, run in tuned_runs(problem, ("kha/et", "kha-smd"), seed, passes).items():
-        row: dict[str, Any] = {"kernel": name, "method": LABELS[method], "seed": seed, **run.gains}
-        if math.isfinite(run.error):
-            error = run_algorithm_1(problem, run, passes)
-            ratio = run.error / error if math.isfinite(error) else None
-            row |= {"once_per_pass": run.error, "every_pattern": error, "ratio": ratio}
-        else:
-            row["outcome"] = DIVERGED
-        rows.append(row)
-    return Findings({"clocks": rows})
+    run = tune([problem], "kha/et", [seed], passes)
+    row: dict[str, Any] = {"kernel": name, "method": LABELS[run.method], "seed": seed, **run.gains}
+    if math.isfinite(run.error):
+        error = run_algorithm_1(problem, run, seed, passes)
+        ratio = run.error / error if math.isfinite(error) else None
+        row |= {"once_per_pass": run.error, "every_pattern": error, "ratio": ratio}
+    else:
+        row["outcome"] = DIVERGED
+    return Findings({"clocks": [row]})

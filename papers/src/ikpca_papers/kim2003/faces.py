@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial.distance import cdist, pdist
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
 from ikpca.kernels import Floats, Gaussian
 from ikpca_papers.applications import SuperResolution, box_mean, enlarge
 from ikpca_papers.as_printed import FACE_PASSES, FACE_SIGMA, KIM_PREIMAGE
-from ikpca_papers.claims import Rows
+from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
@@ -112,28 +110,29 @@ def restore(
     ranks: Sequence[int],
     n_few: int,
     sigma: float,
-    gains: Mapping[float, float],
+    gain: float,
     seed: int = 0,
 ) -> Iterator[Restored]:
     """Reduce the test faces, and restore them with every method and rank.
 
-    ``sigma`` is the paper's, for pixels from 0 to 1; ``gains`` are those of KHA by σ.
+    ``sigma`` is the paper's, for pixels from 0 to 1.
     """
-    low = np.array([box_mean(face, factor) for face in split.test])
+    low, large = _reduced(split, factor)
     for method in ("nearest", "bicubic"):
         yield Restored(method, None, np.array([enlarge(face, factor, method) for face in low]))
-    large = _flat(np.array([enlarge(face, factor) for face in low]))
     linear = PCA(max(ranks), svd_solver="full").fit(_flat(split.train))
     scores = linear.transform(large)
     for rank in ranks:
         flat = scores[:, :rank] @ linear.components_[:rank] + linear.mean_
         yield Restored("linear PCA", rank, flat.reshape(split.test.shape), len(split.train))
-    for width, gain in gains.items():
-        name = "" if width == sigma else f", σ = {width:g}"
-        restored = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
-        yield from (replace(one, method=one.method + name) for one in restored)
-    for faces in (split, split.reduced(n_few)):
-        yield from _restore_by_ours(faces, low, factor, ranks)
+    yield from _restore_as_printed(split, large, ranks, n_few, sigma, gain, seed)
+    yield from _restore_by_ours(split, low, factor, ranks)
+
+
+def _reduced(split: FaceSplit, factor: int) -> tuple[Floats, Floats]:
+    """Return the test faces at low resolution, and rows of them with enlarged pixels."""
+    low = np.array([box_mean(face, factor) for face in split.test])
+    return low, _flat(np.array([enlarge(face, factor) for face in low]))
 
 
 def _restore_as_printed(
@@ -177,12 +176,6 @@ def _flat(images: Floats) -> Floats:
     return images.reshape(len(images), -1)
 
 
-def large_faces(folder: Path) -> Floats:
-    """Load Extended Yale B from a local folder, 60×60, pixels from 0 to 1."""
-    with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        return enlarged_faces(data["images"])
-
-
 def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
     """Resize faces of bytes to 60×60, pixels from 0 to 1."""
     images = pixels / 255
@@ -190,55 +183,74 @@ def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
 
 
-def small_digits() -> tuple[Floats, NDArray[Any]]:
-    """Load scikit-learn's digits and their labels, cropped to 6×6, as a substitute for faces."""
-    digits = load_digits()
-    return digits.images[:, 1:7, 1:7] / 16, digits.target
-
-
 #: Faces in the figure.
 _N_SHOWN = 5
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan one part per factor."""
-    return [
-        Part(f"factor {factor}", partial(_restore, request.inputs.arrays, factor,
-                                         request.settings, request.seed))
-        for factor in request.settings["factors"]
-    ]  # fmt: skip
-
-
-def _restore(
-    data: Mapping[str, NDArray[Any]], factor: int, settings: Mapping[str, Any], seed: int
-) -> Findings:
+    """Plan one part per factor, and one for other widths of the kernel."""
+    data, settings, seed = request.inputs.arrays, request.settings, request.seed
     split = FaceSplit.random(data["images"], data["persons"], settings["tests"], seed)
     if settings["train"]:
         split = split.reduced(settings["train"])
+    return [
+        *(Part(f"factor {factor}", partial(_restore, split, factor, settings, seed))
+          for factor in settings["factors"]),
+        *(Part(f"σ = {sigma:g}", partial(_other_width, split, sigma, settings, seed))
+          for sigma in settings["sigmas"]),
+    ]  # fmt: skip
+
+
+def _tuned_gain(
+    split: FaceSplit, sigma: float, settings: Mapping[str, Any], seed: int
+) -> tuple[float, Rows]:
+    X, kernel = _flat(split.train)[: settings["tuning"]], Gaussian(1 / (2 * sigma**2))
+    return tune_gain(kernel, X, max(settings["ranks"]), FACE_PASSES, seed)
+
+
+def _row(restored: Restored, split: FaceSplit, factor: int, name: str = "") -> dict[str, Any]:
+    return {
+        "factor": factor,
+        "method": restored.method + name,
+        "components": restored.n_components,
+        "faces": restored.n_train,
+        "sigma": restored.sigma,
+        **restored.measure(split),
+    }
+
+
+def _restore(split: FaceSplit, factor: int, settings: Mapping[str, Any], seed: int) -> Findings:
     ranks = settings["ranks"]
     sigma, units = read_units(split.train)
-    X = _flat(split.train)[: settings["tuning"]]
-    gains: dict[float, float] = {}
-    tried: Rows = []
-    for width in (sigma, FACE_SIGMA):
-        kernel = Gaussian(1 / (2 * width**2))
-        gains[width], found_gains = tune_gain(kernel, X, max(ranks), FACE_PASSES, seed)
-        tried += [{"factor": factor, "sigma": width, **row} for row in found_gains]
+    gain, tried = _tuned_gain(split, sigma, settings, seed)
     rows: Rows = []
     arrays = {f"factor {factor}/original": split.test[:_N_SHOWN]}
-    for restored in restore(split, factor, ranks, settings["few"], sigma, gains, seed):
-        rows.append(
-            {
-                "factor": factor,
-                "method": restored.method,
-                "components": restored.n_components,
-                "faces": restored.n_train,
-                "all": restored.n_train == len(split.train),
-                "sigma": restored.sigma,
-                **restored.measure(split),
-            }
-        )
-        if restored.n_components in (None, max(ranks)):
-            name = restored.method + ("" if restored.n_train is None else f", {restored.n_train}")
-            arrays[f"factor {factor}/{name}"] = restored.images[:_N_SHOWN]
-    return Findings({"errors": rows, "units": units, "gains": tried}, arrays)
+    for one in restore(split, factor, ranks, settings["few"], sigma, gain, seed):
+        rows.append(_row(one, split, factor))
+        name = one.method if one.n_components is None else f"{one.method}, {one.n_components}"
+        arrays[f"factor {factor}/{name}"] = one.images[:_N_SHOWN]
+    gains: Rows = [{"factor": factor, "sigma": sigma, **row} for row in tried]
+    return Findings({"errors": rows, "units": units, "gains": gains}, arrays)
+
+
+def _other_width(
+    split: FaceSplit, sigma: float, settings: Mapping[str, Any], seed: int
+) -> Findings:
+    """Restore with KHA at another width, from a third of the side, with the most components."""
+    rank, X = max(settings["ranks"]), _flat(split.train)
+    gain, tried = _tuned_gain(split, sigma, settings, seed)
+    model = kha_model(rank, len(X), FACE_PASSES, gain, seed, kernel="rbf",
+                      gamma=1 / (2 * sigma**2), preimage=KIM_PREIMAGE)  # fmt: skip
+    images = model.fit(X).reconstruct(_reduced(split, 3)[1]).reshape(split.test.shape)
+    restored = Restored("KHA", rank, images, len(X), sigma)
+    gains: Rows = [{"factor": 3, "sigma": sigma, **row} for row in tried]
+    return Findings({"errors": [_row(restored, split, 3, f", σ = {sigma:g}")], "gains": gains})
+
+
+def summary(tables: Tables) -> dict[str, Rows]:
+    """Compare errors from a third of the side, with the most components, to linear PCA."""
+    rows = [row for row in tables["errors"] if row["factor"] == 3 and row["components"]]
+    last = {str(row["method"]): float(row["squared_error"] or 0)
+            for row in sorted(rows, key=lambda row: float(row["components"] or 0))}  # fmt: skip
+    linear = last["linear PCA"]
+    return {"ratios": [{"method": name, "ratio": error / linear} for name, error in last.items()]}

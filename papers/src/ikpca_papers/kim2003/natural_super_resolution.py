@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
@@ -19,14 +17,12 @@ from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca_papers.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
-from ikpca_papers.claims import Rows
+from ikpca_papers.claims import Cell, Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
-#: Linear PCA is shown at the best of these for each image, in its favor.
-_RANKS = (5, 10, 15, 20, 30, 50, 100, 150)
-#: Weights of red, green and blue (ITU-R BT.601).
-_LUMA = (0.299, 0.587, 0.114)
+#: The smaller number of components of linear PCA, which smooths the image.
+_SMALL_RANK = 20
 #: Width of a dark frame of some photographs.
 _FRAME = 2
 
@@ -42,12 +38,15 @@ class Enlarged:
         The photograph at high and at low resolution.
     images : dict of ndarray
         By method.
+    strides : dict of int
+        Distance of the windows, for methods that restore windows.
     """
 
     name: str
     sharp: Floats
     low: Floats
     images: dict[str, Floats]
+    strides: dict[str, int]
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -62,9 +61,34 @@ class Enlarged:
         whole = self._detail(self.sharp)
         return {name: self._detail(image) / whole for name, image in self.images.items()}
 
+    @property
+    def seams(self) -> dict[str, float]:
+        """Steps between pixels at the edges of windows over those elsewhere, by method."""
+        return {
+            name: step_ratio(self.images[name], stride) for name, stride in self.strides.items()
+        }
+
     def _detail(self, image: Floats) -> float:
         factor = len(image) // len(self.low)
         return float(np.std(image - enlarge(box_mean(image, factor), factor)))
+
+
+def step_ratio(image: Floats, stride: int, size: int = 14) -> float:
+    """Mean step across the edges of windows, relative to the mean step elsewhere, sideways.
+
+    Examples
+    --------
+    >>> blocks = np.repeat(np.arange(4.0)[None], 2, axis=0).repeat(14, axis=1)
+    >>> noise = 0.1 * (np.arange(56) % 2)
+    >>> round(step_ratio(blocks + noise, 14))
+    9
+    """
+    steps = np.abs(np.diff(image, axis=1)).mean(axis=0)
+    starts = np.arange(0, image.shape[1] - size + 1, stride)
+    edges = np.unique(np.concatenate([starts, starts + size]))
+    at_edges = np.zeros(len(steps), dtype=bool)
+    at_edges[edges[(edges > 0) & (edges <= len(steps))] - 1] = True
+    return float(steps[at_edges].mean() / steps[~at_edges].mean())
 
 
 @dataclass(frozen=True)
@@ -75,8 +99,8 @@ class EnlargementModels:
     ----------
     kha : KernelPCA
         As printed.
-    exact : KernelPCA
-        Exact components for the paper's σ.
+    exact : dict of KernelPCA
+        Exact components for the paper's σ and for others.
     ours : SuperResolution
         Exact components for a σ that is chosen on training photographs.
     linear : PCA
@@ -85,7 +109,7 @@ class EnlargementModels:
     """
 
     kha: KernelPCA
-    exact: KernelPCA
+    exact: dict[float, KernelPCA]
     ours: SuperResolution
     linear: PCA
     gains: Rows
@@ -93,7 +117,7 @@ class EnlargementModels:
     @classmethod
     def fit(
         cls, images: Sequence[Floats], factor: int, n_patches: int, n_components: int,
-        n_tuning: int, passes: int = NATURAL_PASSES, seed: int = 0,
+        n_tuning: int, sigmas: Sequence[float] = (), passes: int = NATURAL_PASSES, seed: int = 0,
     ) -> EnlargementModels:  # fmt: skip
         """Fit all models; the gain of KHA is chosen on the first ``n_tuning`` patches."""
         ours = SuperResolution(
@@ -103,13 +127,17 @@ class EnlargementModels:
         X = ours.kernel_pca_.X_fit_
         gamma = 1 / (2 * PHOTOGRAPH_SIGMA**2)
         gain, gains = tune_gain(Gaussian(gamma), X[:n_tuning], n_components, passes, seed)
-        shared: dict[str, Any] = {"kernel": "rbf", "gamma": gamma, "preimage": KIM_PREIMAGE}
-        kha = kha_model(n_components, len(X), passes, gain, seed, **shared)
-        exact = KernelPCA(
-            n_components, eigen_solver="krylov", tol=1e-3, random_state=seed, **shared
-        )
-        linear = PCA(max(_RANKS), svd_solver="full").fit(X)
-        return cls(kha.fit(X.astype(np.float32)), exact.fit(X), ours, linear, gains)
+        shared: dict[str, Any] = {"kernel": "rbf", "preimage": KIM_PREIMAGE}
+        kha = kha_model(n_components, len(X), passes, gain, seed, gamma=gamma, **shared)
+        exact = {
+            sigma: KernelPCA(
+                n_components, gamma=1 / (2 * sigma**2), eigen_solver="krylov", tol=1e-3,
+                random_state=seed, **shared,
+            ).fit(X)
+            for sigma in (PHOTOGRAPH_SIGMA, *sigmas)
+        }  # fmt: skip
+        linear = PCA(min(n_components, X.shape[1]), svd_solver="full").fit(X)
+        return cls(kha.fit(X.astype(np.float32)), exact, ours, linear, gains)
 
     def enlarge(self, name: str, sharp: Floats) -> Enlarged:
         """Reduce a photograph, and enlarge it with every method.
@@ -125,45 +153,33 @@ class EnlargementModels:
         overlapping = PatchGrid(sharp.shape, size, (size[0] - factor, size[1] - factor))
         blocks = PatchGrid(sharp.shape, size, size)
         bicubic = enlarge(low, factor, "bicubic")
+        names = {sigma: f"KPCA, σ = {sigma:g}" for sigma in self.exact}
         images = {
-            "nearest": large,
-            "linear PCA": self._linear(sharp, overlapping, large),
+            "linear PCA": self._linear(overlapping, large, len(self.linear.components_)),
             "bilinear": enlarge(low, factor, "bilinear"),
             "KHA": _restore(self.kha, overlapping, large),
             "KHA block-wise": _restore(self.kha, blocks, large),
-            "KPCA": _restore(self.exact, overlapping, large),
+            "nearest": large,
+            f"linear PCA, {_SMALL_RANK}": self._linear(overlapping, large, _SMALL_RANK),
+            **{names[s]: _restore(model, overlapping, large) for s, model in self.exact.items()},
             "bicubic": bicubic,
             "bicubic*": make_consistent(bicubic, low),
             "ours": model.transform(low),
             "ours block-wise": copy(model).set_params(stride=size).transform(low),
         }
         images["ours*"] = make_consistent(images["ours"], low)
-        return Enlarged(name, sharp, low, images)
+        strides = dict.fromkeys(("KHA", "linear PCA", *names.values()), size[1] - factor)
+        return Enlarged(name, sharp, low, images, {**strides, "KHA block-wise": size[1]})
 
-    def _linear(self, sharp: Floats, grid: PatchGrid, large: Floats) -> Floats:
-        """Enlarge by linear PCA of the same windows, at the best of all ranks."""
-        scores = self.linear.transform(grid.extract(large))
-        axes, mean = self.linear.components_, self.linear.mean_
-        images = [grid.assemble(scores[:, :rank] @ axes[:rank] + mean) for rank in _RANKS]
-        return max(images, key=lambda image: signal_to_noise_ratio(sharp, image))
+    def _linear(self, grid: PatchGrid, large: Floats, rank: int) -> Floats:
+        """Enlarge by linear PCA of the same windows."""
+        scores = self.linear.transform(grid.extract(large))[:, :rank]
+        return grid.assemble(scores @ self.linear.components_[:rank] + self.linear.mean_)
 
 
 def _restore(model: KernelPCA, grid: PatchGrid, large: Floats) -> Floats:
     """Restore every window, and average where windows overlap."""
     return grid.assemble(np.asarray(model.reconstruct(grid.extract(large)), dtype=np.float64))
-
-
-def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Load training and test photographs in grayscale, pixels from 0 to 1.
-
-    With a folder: BSDS, every second photograph for training. Without one: scikit-learn's two
-    photographs, the left half of each for training and the right half for the test.
-    """
-    if folder is None:
-        gray = {name: load_sample_image(f"{name}.jpg") @ _LUMA for name in ("china", "flower")}
-        return split_halves({name: image / 255 for name, image in gray.items()})
-    with np.load(folder / "bsds_grey.npz") as data:
-        return split_alternating(data["images"], data["ids"])
 
 
 def split_halves(photos: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -213,15 +229,17 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
              if name.startswith("test/")}  # fmt: skip
     factor, n_patches = settings["factor"], settings["patches"]
     models = EnlargementModels.fit(
-        train, factor, n_patches, settings["components"], settings["tuning"], seed=seed
-    )
+        train, factor, n_patches, settings["components"], settings["tuning"], settings["sigmas"],
+        seed=seed,
+    )  # fmt: skip
     rows: Rows = []
     arrays: dict[str, Floats] = {}
     for number, (name, photo) in enumerate(tests.items()):
         sharp = crop_center(photo, (settings["height"], settings["width"]), factor)
         enlarged = models.enlarge(name, sharp)
-        structure = enlarged.structure
-        rows += [{"image": name, "method": method, "snr": ratio, "structure": structure[method]}
+        structure, seams = enlarged.structure, enlarged.seams
+        rows += [{"image": name, "method": method, "snr": ratio, "structure": structure[method],
+                  "seams": seams.get(method)}
                  for method, ratio in enlarged.ratios.items()]  # fmt: skip
         if number < _N_SHOWN:
             arrays |= _pictures(enlarged)
@@ -243,7 +261,30 @@ def margins(rows: Rows) -> Rows:
     return [
         {"image": image, "method": method, "against": other, "decibels": ratios[method] - ratio}
         for image, ratios in by_image.items()
-        for method in ("KHA", "bilinear", "ours")
+        for method in ratios
         for other, ratio in ratios.items()
         if other != method
     ]
+
+
+def summary(tables: Tables) -> dict[str, Rows]:
+    """Average over the images; per image, compare the seams of both kinds of windows."""
+    found: dict[str, list[dict[str, Cell]]] = {}
+    for row in tables["ratios"]:
+        found.setdefault(str(row["method"]), []).append(row)
+    columns = ("snr", "structure", "seams")
+    means: Rows = [
+        {"method": method, **{column: _mean([row[column] for row in rows]) for column in columns}}
+        for method, rows in found.items()
+    ]
+    pairs = zip(found["KHA block-wise"], found["KHA"], strict=True)
+    seams: Rows = [
+        {"image": blocks["image"],
+         "reduction": float(blocks["seams"] or 0) - float(overlapping["seams"] or 0)}
+        for blocks, overlapping in pairs
+    ]  # fmt: skip
+    return {"means": means, "seams": seams}
+
+
+def _mean(cells: Sequence[Cell]) -> float | None:
+    return None if None in cells else float(np.mean([float(cell or 0) for cell in cells]))
