@@ -33,6 +33,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from threadpoolctl import threadpool_limits
 
 from ikpca import IncrementalKernelPCA, KernelPCA
@@ -377,14 +378,19 @@ def _compare_all(compared: Sequence[Any], arguments: argparse.Namespace) -> list
 def speed_plot(table: Sequence[dict[str, Any]]) -> Figure:
     """Plot captured variance over rows per second, one panel per data set."""
     names = list(dict.fromkeys(row["data"] for row in table))
-    figure = Figure(figsize=(3.6 * len(names), 3.6), layout="constrained")
-    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+    n_rows, n_columns = -(-len(names) // 3), min(len(names), 3)
+    figure = Figure(figsize=(3.6 * n_columns, 3.4 * n_rows), layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axes in grid[len(names) :]:
+        axes.remove()
+    for axes, name in zip(grid, names, strict=False):
         for style, family in zip(LINE_STYLES, ("ikpca", "Nystroem", "batch"), strict=False):
             rows = [row for row in table if row["data"] == name and row["name"].startswith(family)]
             rates = [row["rows_per_second"] for row in rows]
             shares = [row["captured"] for row in rows]
             axes.plot(rates, shares, color=style[0], marker="o", label=family)
         axes.set(xscale="log", xlabel="Rows per second", ylabel="Captured variance")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.legend(frameon=False, fontsize=9)
         style_axes(axes, name, "one thread")
     return figure
