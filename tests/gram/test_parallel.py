@@ -39,7 +39,7 @@ def test_every_thread_works():
         meeting.wait()
 
     with Workers(3) as workers:
-        workers.each(meet, range(3))
+        workers.for_each(meet, range(3))
     assert len(names) == 3
 
 

@@ -25,8 +25,8 @@ for command in (fit, transform, inverse, plot, detect, cluster, info):
     app.command()(with_groups(command))
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ikpca {version('ikpca')}")
         raise typer.Exit
 
@@ -34,7 +34,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    wanted: Annotated[
+    requested: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,

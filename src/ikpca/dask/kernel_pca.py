@@ -211,8 +211,8 @@ class KernelPCA(LocalKernelPCA):
         """Return the eigenproblem of rows that stay on the workers."""
         problem = super()._problem(kernel, X, seed, start)
         assert problem.kernel is not None
-        wanted = self.n_components
-        columns = _SPARE_COLUMNS + (int(wanted) if isinstance(wanted, Integral) else 0)
+        number = self.n_components
+        columns = _SPARE_COLUMNS + (int(number) if isinstance(number, Integral) else 0)
         client = self.client_
         array = even_blocks(X.array.astype(problem.X.dtype), max(1, len(client.nthreads())))
         gram = DaskGram(client, array, problem.kernel, problem.budget, _COPIES * columns)

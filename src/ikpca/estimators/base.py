@@ -475,7 +475,7 @@ def warn(text: str, category: type[Warning]) -> None:
 
 
 def warn_of_rank(
-    wanted: float | None,
+    n_components: float | None,
     number: int,
     rank: int,
     remedy: str = "reduce it, or set remove_zero_eig=True",
@@ -489,8 +489,8 @@ def warn_of_rank(
         )
     elif rank < number:
         text = (
-            f"n_components={wanted!r} exceeds the numerical rank {rank} of the centered kernel "
-            f"matrix: the other components are zero; {remedy}."
+            f"n_components={n_components!r} exceeds the numerical rank {rank} of the centered "
+            f"kernel matrix: the other components are zero; {remedy}."
         )
     else:
         return

@@ -44,10 +44,10 @@ def choose_fold_solver(
 ) -> Solver:
     """Return the solver of all folds: one set of landmarks where "auto" is not dense."""
     # All components, too, are those of landmarks if there are many rows.
-    wanted = n_components
+    number = n_components
     if n_components is None and is_auto(eigen_solver):
-        wanted = _MANY_COMPONENTS
-    solver = choose_solver(eigen_solver, wanted, n_samples)
+        number = _MANY_COMPONENTS
+    solver = choose_solver(eigen_solver, number, n_samples)
     if isinstance(solver, Adaptive) or (is_auto(eigen_solver) and not isinstance(solver, Dense)):
         return Nystrom()
     return solver

@@ -505,8 +505,8 @@ class IncrementalKernelPCA(StreamTransformer):
         else:
             parts = []
             for part in tile_slices(rows.shape[0], _PREIMAGE_BATCH):
-                stream, found = stream.learn(rows[part], weights[part])
-                parts.append(found)
+                stream, novelty = stream.learn(rows[part], weights[part])
+                parts.append(novelty)
             novelty = np.concatenate(parts)
         self._set_stream(stream, novelty, rows.shape[0])
         if self.verbose:

@@ -460,10 +460,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def _refresh_scorer(self) -> None:
         """Score rows by the components of all rows so far; choose their number after a drift."""
-        wanted = self.n_components
-        fraction = None
-        if self._has_drifted and wanted is not None and not isinstance(wanted, Integral):
-            fraction = float(wanted)
+        number, fraction = self.n_components, None
+        if self._has_drifted and number is not None and not isinstance(number, Integral):
+            fraction = float(number)
         stream = self.model_._stream
         assert isinstance(stream, MomentState)
         with learning():

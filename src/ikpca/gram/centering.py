@@ -77,7 +77,7 @@ class CenteredGram:
         def fill(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
-        self._workers.each(fill, tile_slices(self.n_samples, self._source.strip_width))
+        self._workers.for_each(fill, tile_slices(self.n_samples, self._source.strip_width))
         stacked[n_rows] = self.centering.column_means
         stacked[n_rows + 1] = 1
         offsets = self.centering.column_means[indices] - self.dtype.type(self.centering.grand_mean)
@@ -151,7 +151,9 @@ class CenteredStrip:
             np.matmul(T, products[:, columns], out=updated[:, columns])
             updated[:, columns] += left @ self._stacked[:, columns]
 
-        self._workers.each(update_tile, tile_slices(self._stacked.shape[1], _COLUMNS_PER_THREAD))
+        self._workers.for_each(
+            update_tile, tile_slices(self._stacked.shape[1], _COLUMNS_PER_THREAD)
+        )
         return updated
 
 

@@ -187,7 +187,7 @@ class Workers:
             # Wait for the threads even if the caller stops early or a call failed.
             wait([future for future in pending if not future.cancel()])
 
-    def each(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
+    def for_each(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""
         for _ in self.map(function, items):
             pass

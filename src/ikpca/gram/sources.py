@@ -375,7 +375,7 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
         if rows != columns:
             K[columns, rows] = K[rows, columns].T
 
-    workers.each(fill, tile_pairs(source.n_samples, source.side))
+    workers.for_each(fill, tile_pairs(source.n_samples, source.side))
     return K
 
 

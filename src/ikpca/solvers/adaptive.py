@@ -205,8 +205,9 @@ class LandmarkPlan:
     def __init__(
         self, problem: Problem, n_components: float, tol: float, number: float, power: float = 1.0
     ) -> None:
-        wanted = int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
-        size, entry, n_samples = block_size(wanted), problem.entry_cost, problem.n_samples
+        is_number = isinstance(n_components, Integral)
+        n_expected = int(n_components) if is_number else _VARIANCE_COMPONENTS
+        size, entry, n_samples = block_size(n_expected), problem.entry_cost, problem.n_samples
         number, one_pass = int(np.ceil(number)), n_samples**2 / 2 * (entry + 4 * size)
         self.number, self.power = number, power
         #: Cost of a fit on the landmarks; infinite if it is not possible.
@@ -245,9 +246,9 @@ class LandmarkPlan:
         """Predict the number of landmarks from fits of a few rows."""
         n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
         numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
-        wanted = int(n_components) if isinstance(n_components, Integral) else 1
+        n_expected = int(n_components) if isinstance(n_components, Integral) else 1
         impossible = cls(problem, n_components, tol, 0)
-        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * wanted
+        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * n_expected
         if too_few or tol < _ROUNDING * np.finfo(problem.X.dtype).eps:
             return impossible
         rng = np.random.default_rng([problem.seed, 6])

@@ -116,5 +116,5 @@ def _combine(source: GramSource, weights: Floats, indices: Indices, workers: Wor
 
     # A strip takes no more memory than a tile.
     width = min(max(source.side**2 // len(indices), 1), source.side)
-    workers.each(combine, tile_slices(source.n_samples, width))
+    workers.for_each(combine, tile_slices(source.n_samples, width))
     return combined

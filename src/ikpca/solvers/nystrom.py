@@ -174,9 +174,9 @@ class Nystrom(Solver):
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
         if not is_auto(self.n_landmarks):
             return min(int(self.n_landmarks), problem.n_samples)
-        wanted = int(n_components) if isinstance(n_components, Integral) else 0
+        n_expected = int(n_components) if isinstance(n_components, Integral) else 0
         first = _LANDMARKS if tol <= np.finfo(problem.X.dtype).eps else _FIRST_LANDMARKS
-        return min(max(first, _LANDMARKS_PER_COMPONENT * wanted), problem.n_samples)
+        return min(max(first, _LANDMARKS_PER_COMPONENT * n_expected), problem.n_samples)
 
     def _outcome(
         self,

@@ -61,8 +61,8 @@ class RoundingSample:
     def __init__(self, problem: Problem) -> None:
         assert problem.kernel is not None
         n_samples, n_features = problem.n_samples, int(problem.X.shape[1])
-        wanted = min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
-        number = min(wanted, n_samples)
+        n_rows = min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
+        number = min(n_rows, n_samples)
         rng = np.random.default_rng([problem.seed, 3])
         uniform = rng.choice(n_samples, number, replace=False)
         rest = np.setdiff1d(np.arange(n_samples), uniform, assume_unique=True)

@@ -47,7 +47,7 @@ def multiply_rows(Q: Floats, T: Floats, workers: Workers = SERIAL) -> Floats:
     def part(strip: slice) -> None:
         np.matmul(Q[strip], T, out=out[strip])
 
-    workers.each(part, tile_slices(len(Q)))
+    workers.for_each(part, tile_slices(len(Q)))
     return out
 
 
