@@ -32,7 +32,9 @@ def test_second_pass_never_increases_an_error(kernel, reuse, nearest):
     twice = replace(first, second_pass=True).reduce(subspace, 6, weights)
     assert len(once.subspace.basis) <= 6
     np.testing.assert_array_equal(once.subspace.basis, twice.subspace.basis)
-    assert (twice.squared_errors <= once.squared_errors).all()
+    # Both are differences of squared lengths, which are rounded.
+    rounding = 10 * np.finfo(np.float64).eps * np.diagonal(subspace.gram)
+    assert (twice.squared_errors <= once.squared_errors + rounding).all()
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

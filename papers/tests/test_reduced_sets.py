@@ -28,6 +28,5 @@ def test_joint_preimages_have_smaller_errors_than_iterated_ones(errors, data, pe
         errors[data, per_vector, scheme]
         for scheme in ("second pass", "chosen samples", "joint pre-images")
     )
-    assert joint < 0.5 * samples
-    assert samples < second
+    assert joint < 0.5 * min(samples, second)
     assert second <= errors[data, per_vector, "reuse"]
