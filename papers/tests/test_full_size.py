@@ -105,13 +105,20 @@ def test_contours_of_kha():
     assert repeated("toy-contours", "same-contours", tables) == "holds"
 
 
-@pytest.mark.parametrize(
-    ("claim", "status"),
-    [("mean-update", "holds"), ("re-orthogonalization", "does not hold"),
-     ("schemes-drift", "holds")],
-)  # fmt: skip
-def test_ablation(ablation, claim, status):
-    assert repeated("incremental-toy", claim, ablation) == status
+@pytest.mark.parametrize("claim", ["mean-update", "schemes-drift"])
+def test_ablation(ablation, claim):
+    assert repeated("incremental-toy", claim, ablation) == "holds"
+
+
+def test_without_re_orthogonalization_the_angle_is_no_larger(ablation):
+    """Repeated with n = 2: with n = 10 rounding of the rows alone changes an angle by half."""
+    wanted = next(
+        one for one in specs()["incremental-toy"].claims if one.id == "re-orthogonalization"
+    )
+    assert stored("incremental-toy", wanted.id) in ("does not hold", "not run")
+    assert wanted.at(wanted.elsewhere).check(ablation)[0] is False
+    angles = {(row["choice"], row["value"]): row["angle"] for row in ablation["ablation"]}
+    assert max(angles["none", "the scheme"], angles["orthogonalization", "none"]) < 0.1
 
 
 @pytest.fixture(scope="module")

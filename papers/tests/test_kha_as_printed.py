@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ikpca.errors import DivergenceWarning
+from ikpca.errors import InvalidInput
 from ikpca.kernels import Gaussian, Polynomial
 from ikpca_papers.claims import specs
 from ikpca_papers.data import parabola
@@ -43,10 +43,10 @@ def test_a_diverging_gain_is_not_a_candidate():
     assert errors[gain] is not None
 
 
-def test_a_gain_that_was_halved_is_not_a_candidate():
+def test_a_gain_that_is_too_large_for_a_stream_is_not_a_candidate():
     def run(gain):
         if gain > 0.1:
-            raise DivergenceWarning("halved")
+            raise InvalidInput("gain: is too large")
         return (math.log10(gain) + 2) ** 2 + 1
 
     gain, rows = tune_online(run, 0.1)

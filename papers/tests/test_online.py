@@ -7,6 +7,7 @@ import pytest
 from ikpca_papers.data import parabola
 from ikpca_papers.kim2003.online import (
     KERNELS,
+    SMALL_GAIN,
     TRACKERS,
     Rotation,
     converge,
@@ -49,8 +50,10 @@ def test_it_converges_to_the_components_of_the_batch(start):
 
 
 def test_as_printed_it_approaches_the_components():
-    for (result,), gains in converge_as_printed(sizes=(1500,)):
-        assert 0.9 < min(result.correlations) <= 1, result
+    for (tuned, small), gains in converge_as_printed(sizes=(1500,)):
+        assert (tuned.form, small.form) == ("as printed", f"as printed, η = {SMALL_GAIN:g}")
+        assert 0.9 < min(tuned.correlations) <= 1, tuned
+        assert min(small.correlations) < min(tuned.correlations), small
         assert len(gains) >= 3
 
 

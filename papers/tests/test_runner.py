@@ -22,6 +22,7 @@ title = "Squares"
 about = "Squares of numbers."
 paper = "nobody"
 figure = "none"
+finding = "Squares are large."
 
 [settings]
 numbers = [1, 2, 3]
