@@ -59,5 +59,7 @@ def test_failed_checks_are_reported(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(plain, "FITS", "raise SystemExit(3)")
     monkeypatch.setattr(plain, "_ikpca", lambda line: plain.Result(1, "", "Traceback\nOops"))
     failed = plain._report(plain.library())
-    assert {"plots", "fit, stream, save and load", "ikpca --help", "ikpca info model.ikpca"} <= {*failed}
+    assert {"plots", "fit, stream, save and load", "ikpca --help", "ikpca info model.ikpca"} <= {
+        *failed
+    }
     assert "passed" not in capsys.readouterr().out
