@@ -39,7 +39,7 @@ BAD = {
     "empty": (lambda X: X[:0], "0 sample"),
     "one row, one dimension": (lambda X: X[0], "Reshape your data"),
     "three dimensions": (lambda X: X[None], "dim 3"),
-    "text": (lambda X: X.astype(str)[:2] + "a", "could not convert"),
+    "text": (lambda X: np.char.add(X.astype(str)[:2], "a"), "could not convert"),
     "complex": (lambda X: X + 1j, "Complex data not supported"),
     "nothing": (lambda X: None, "Expected 2D array"),
 }
