@@ -416,7 +416,7 @@ class KHA(Solver):
         return kha_t * ReciprocalEigenvalues(with_norm=not self.automatic)
 
     def meta_options(self, kappa: float) -> tuple[float, float, float, float]:
-        """Return µ, ξ, and bounds on the magnitudes of Δρ and ρ (infinite in the paper), for a κ."""
+        """Return µ, ξ and the bounds of Δρ and ρ, infinite in the paper, for a κ."""
         rate = self.meta_gain
         if isinstance(rate, str):
             # Scaled by κ like the inner product it multiplies.
